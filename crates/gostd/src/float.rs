@@ -10,8 +10,8 @@ const MAX_DIGITS: usize = 1100;
 /// With fewer digits no float lies half-way between two shortest forms.
 const MIN_TIED_DIGITS: usize = 15;
 
-/// Formats `value` as `strconv.FormatFloat(value, format, precision, 64)` does, for the formats `b`, `e`, `E`, `f`, `F`,
-/// `g`, `G`, `x` and `X`.
+/// Formats `value` as `strconv.FormatFloat(value, format, precision, 64)` does, for the formats `b`, `e`,
+/// `E`, `f`, `F`, `g`, `G`, `x` and `X`.
 ///
 /// A precision of `None` is Go's `-1`: the fewest digits that parse as the same number.
 #[must_use]

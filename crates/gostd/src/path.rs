@@ -5,8 +5,8 @@
 #[error("syntax error in pattern")]
 pub struct BadPattern;
 
-/// Reports whether the whole of `name` matches `pattern`: `*` and `?` do not match a slash, `[a-z]` and `[^a-z]` are
-/// character sets, `\` escapes.
+/// Reports whether the whole of `name` matches `pattern`: `*` and `?` do not match a slash, `[a-z]` and
+/// `[^a-z]` are character sets, `\` escapes.
 pub fn match_path(pattern: &str, name: &str) -> Result<bool, BadPattern> {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
@@ -87,7 +87,8 @@ fn next_chunk(pattern: &[char]) -> (bool, &[char], &[char]) {
     (stars > 0, chunk, rest)
 }
 
-/// Returns what is left of `name` after `chunk`, which has no star. Continues after a mismatch, to find malformed sets.
+/// Returns what is left of `name` after `chunk`, which has no star. Continues after a mismatch, to find
+/// malformed sets.
 fn match_chunk<'n>(mut chunk: &[char], mut name: &'n [char]) -> Result<Option<&'n [char]>, BadPattern> {
     let mut failed = false;
     while let Some((first, rest)) = chunk.split_first() {

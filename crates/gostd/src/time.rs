@@ -45,7 +45,8 @@ pub enum DurationError {
     },
 }
 
-/// Text as messages of package `time` quote it: bytes beyond ASCII in hexadecimal, unlike [`crate::quote::quote`].
+/// Text as messages of package `time` quote it: bytes beyond ASCII in hexadecimal, unlike
+/// [`crate::quote::quote`].
 pub struct Quoted<'a>(pub &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -217,8 +218,8 @@ fn decimal(value: u64, places: u32) -> String {
     format!("{}{point}{fraction}", value / unit)
 }
 
-/// Rounds to the nearest multiple of `unit`, halves away from zero (`Duration.Round`); a unit that is not positive
-/// changes nothing.
+/// Rounds to the nearest multiple of `unit`, halves away from zero (`Duration.Round`); a unit that is not
+/// positive changes nothing.
 #[must_use]
 pub fn round_duration(nanoseconds: i64, unit: i64) -> i64 {
     if unit <= 0 {

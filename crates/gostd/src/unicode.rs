@@ -1,4 +1,5 @@
-//! Character classes and simple case mappings of Unicode 15.0.0, the version of Go 1.26; Rust's tables are newer.
+//! Character classes and simple case mappings of Unicode 15.0.0, the version of Go 1.26; Rust's tables are
+//! newer.
 //!
 //! The class functions accept any code point, because Go runes may be surrogates or out of range.
 

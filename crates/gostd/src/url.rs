@@ -25,9 +25,9 @@ pub struct Url {
     pub path: Vec<u8>,
     /// The path as it was written, if it differs from the default encoding of `path`.
     pub raw_path: Vec<u8>,
-    /// The query, without the question mark.
+    /// The query, without the leading `?`.
     pub query: Vec<u8>,
-    /// The fragment, without the number sign.
+    /// The fragment, without the leading `#`.
     pub fragment: Vec<u8>,
 }
 

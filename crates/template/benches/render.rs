@@ -1,6 +1,8 @@
-//! The engine against Go's, on a template with the constructs of Istio's charts: prints both times and their ratio.
+//! The engine against Go's, on a template with the constructs of Istio's charts: prints both times and their
+//! ratio.
 //!
-//! Go is asked through the oracle, which decodes, parses and runs; the loop inside the template makes running dominate.
+//! Go is asked through the oracle, which decodes, parses and runs; the loop inside the template makes running
+//! dominate.
 
 #![allow(
     clippy::print_stdout,

@@ -1,5 +1,5 @@
-//! Parsed template text: nodes in one flat table, so that neither depth nor dropping costs stack, and it can be shared
-//! between threads. Knows nothing of values.
+//! Parsed template text: nodes in one flat table, so that depth and drop need no stack and the table can be
+//! shared between threads.
 
 mod show;
 
@@ -41,15 +41,15 @@ impl Span {
     }
 }
 
-/// One text as it was parsed, with every template defined in it.
+/// One parsed text with every template defined in it.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// The name the text was parsed under: error messages give it.
+    /// The name under which the text was parsed; error messages contain it.
     pub(crate) name: Arc<str>,
     /// The text.
     pub(crate) text: Vec<u8>,
     pub(crate) nodes: Vec<Node>,
-    /// Where each node starts in the text, by [`NodeId`].
+    /// Start of each node in the text, by [`NodeId`].
     pub(crate) positions: Vec<u32>,
     pub(crate) children: Vec<NodeId>,
     pub(crate) names: Vec<Str>,
@@ -68,9 +68,9 @@ pub(crate) struct Template {
 /// A node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
-    /// Text, by its place in the source.
+    /// Text, as a range of the source.
     Text { start: u32, end: u32 },
-    /// Nodes one after the other.
+    /// A sequence of nodes.
     List(Span),
     /// A pipeline whose value is printed.
     Action { pipe: NodeId },
@@ -87,13 +87,13 @@ pub(crate) enum Node {
     Break,
     /// `continue`.
     Continue,
-    /// Commands, and the variables that take the result. `decl` and `cmds` are children.
+    /// Commands, and the variables that receive the result. `decl` and `cmds` are children.
     Pipe { assign: bool, decl: Span, cmds: Span },
-    /// A call or an operand: children, the first being what is called.
+    /// A call or an operand: the children, of which the first is called.
     Command(Span),
     /// A function, by its index in the registry.
     Identifier { name: u32, function: u32 },
-    /// A variable, by the number of its name within the source, and the fields taken of it (names).
+    /// A variable, by the index of its name within the source, and the fields accessed on it (names).
     Variable { name: u32, fields: Span },
     /// `.`
     Dot,
@@ -107,11 +107,11 @@ pub(crate) enum Node {
     Bool(bool),
     /// A number and its text.
     Number { number: u32, start: u32, end: u32 },
-    /// A string and its literal's place in the source.
+    /// A string and the range of its literal in the source.
     String { value: u32, start: u32, end: u32 },
 }
 
-/// What a [`Node::Branch`] does.
+/// The kind of a [`Node::Branch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branch {
     If,
@@ -120,20 +120,20 @@ pub(crate) enum Branch {
 }
 
 impl Source {
-    /// An empty one with room for what a text of `length` bytes mostly comes to.
-    pub(crate) fn with_room(name: &str, length: usize) -> Self {
-        let room = 4 + length / 16;
+    /// Creates an empty source with the capacity that a text of `length` bytes typically needs.
+    pub(crate) fn with_capacity(name: &str, length: usize) -> Self {
+        let capacity = 4 + length / 16;
         Self {
             name: name.into(),
-            nodes: Vec::with_capacity(room),
-            positions: Vec::with_capacity(room),
-            children: Vec::with_capacity(room),
-            names: Vec::with_capacity(room / 2),
+            nodes: Vec::with_capacity(capacity),
+            positions: Vec::with_capacity(capacity),
+            children: Vec::with_capacity(capacity),
+            names: Vec::with_capacity(capacity / 2),
             ..Self::default()
         }
     }
 
-    /// The node; an index that is none reads as an empty list.
+    /// Returns the node; an invalid index returns an empty list.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes
@@ -152,7 +152,7 @@ impl Source {
         span.of(&self.names)
     }
 
-    /// A name, such as a function's or a variable's.
+    /// Returns a name, such as that of a function or variable.
     pub(crate) fn name(&self, index: u32) -> &[u8] {
         self.names
             .get(index as usize)
@@ -172,7 +172,7 @@ impl Source {
         self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Line (from 1) and column (bytes, from 0) of a node, as Go counts them.
+    /// Returns line (from 1) and column (bytes, from 0) of a node, as Go counts them.
     pub(crate) fn line_and_column(&self, id: NodeId) -> (u32, u32) {
         let pos = self.positions.get(id as usize).copied().unwrap_or(0);
         let before = self.slice(0, pos);
@@ -181,7 +181,7 @@ impl Source {
         (line as u32, column as u32)
     }
 
-    /// Whether a tree holds nothing but space: such a template does not replace another.
+    /// Whether a tree contains only space: such a template does not replace another.
     pub(crate) fn is_empty(&self, root: NodeId) -> bool {
         let Node::List(items) = self.node(root) else {
             return false;
@@ -193,7 +193,7 @@ impl Source {
     }
 }
 
-/// Go's `bytes.TrimSpace` leaves nothing.
+/// Whether Go's `bytes.TrimSpace` leaves nothing.
 pub(crate) fn is_blank(text: &[u8]) -> bool {
     String::from_utf8_lossy(text)
         .chars()

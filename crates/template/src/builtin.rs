@@ -1,4 +1,4 @@
-//! Go's built-in functions: takes values as reflection holds them, gives one, or Go's error text.
+//! Go's built-in functions, on values as reflection represents them.
 
 mod compare;
 mod escape;
@@ -38,7 +38,7 @@ pub(crate) enum Builtin {
     Ne,
 }
 
-/// All of them.
+/// All built-in functions.
 pub(crate) const ALL: [Builtin; 19] = [
     Builtin::And,
     Builtin::Call,
@@ -62,7 +62,7 @@ pub(crate) const ALL: [Builtin; 19] = [
 ];
 
 impl Builtin {
-    /// Its name in templates.
+    /// Returns the name in templates.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::And => "and",
@@ -87,7 +87,7 @@ impl Builtin {
         }
     }
 
-    /// How many parameters come before the variadic one, and whether there is one.
+    /// Returns the number of parameters before the variadic one, and whether there is a variadic one.
     pub(crate) fn arity(self) -> (usize, bool) {
         match self {
             Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Printf | Self::Eq => {
@@ -99,12 +99,12 @@ impl Builtin {
         }
     }
 
-    /// Whether it makes text of plain values.
+    /// Whether the function builds text from plain values.
     pub(crate) fn is_text(self) -> bool {
         self.want(0).is_some()
     }
 
-    /// The type of a parameter; `None` is `reflect.Value`.
+    /// Returns the type of a parameter; `None` is `reflect.Value`.
     pub(crate) fn want(self, index: usize) -> Option<Type> {
         match self {
             Self::Printf if index == 0 => Some(Type::String),
@@ -116,7 +116,8 @@ impl Builtin {
     }
 }
 
-/// Runs one that works on reflections, `and`, `or` and `call` aside, which need the expressions themselves.
+/// Runs a function that works on reflected values, except `and`, `or` and `call`, which need the expressions
+/// themselves.
 pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
     let nothing = Slot::NOTHING;
     let first = args.first().unwrap_or(&nothing);
@@ -138,7 +139,7 @@ pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<
     }
 }
 
-/// Runs one that makes text. `scratch` is working space.
+/// Runs a function that builds text. `scratch` is a buffer for reuse.
 pub(crate) fn text(
     builtin: Builtin,
     values: &mut [Value],
@@ -158,7 +159,7 @@ pub(crate) fn text(
     Ok(Str::from(scratch.as_slice()))
 }
 
-/// The arguments as a template would print them, nil included, made safe for where they go.
+/// Formats the arguments as a template prints them, including nil, and escapes the result.
 fn escaped(
     builtin: Builtin,
     values: &mut [Value],
@@ -193,19 +194,19 @@ fn length(item: &Slot) -> Result<Slot, Failure> {
     Ok(Slot::bare(Value::int(length as i64)))
 }
 
-/// The type at the end of a pointer.
+/// Returns the type that a pointer refers to.
 fn indirect_type(value: &Value) -> String {
     let name = value.type_name();
     name.strip_prefix('*').unwrap_or(&name).to_string()
 }
 
-/// The panic of Go's reflection that templates see as an error.
+/// Returns the panic of Go's reflection, which templates see as an error.
 fn zero_value(method: &str) -> Failure {
     Failure::Message(format!("reflect: call of reflect.Value.{method} on zero Value"))
 }
 
-/// `call` of what is never a function, since no value is one.
-pub(crate) fn call_of(name: Option<String>, callee: Option<&Slot>) -> Failure {
+/// Returns the error of `call`: no value is a function.
+pub(crate) fn call_error(name: Option<String>, callee: Option<&Slot>) -> Failure {
     let Some(callee) = callee.filter(|slot| !matches!(slot.value, Value::Nil)) else {
         return Failure::message("call of nil");
     };

@@ -1,10 +1,11 @@
-//! Maps that contain themselves: takes note of every map written to, and when the outermost [`CycleScope`] ends frees those that only
-//! reach each other.
+//! Collection of reference cycles: records every map that is written to, and frees those that only reach each
+//! other when the outermost [`CycleScope`] ends.
 //!
-//! Values are counted references, so a template can leak memory with `set . "self" .`. Only a map that is written to after it was
-//! made can close a cycle, and every write goes through `Map::entries_mut`, so those maps are all there is to look at. What they
-//! reach is counted: a container held more often than the containers in reach hold it is held from outside, and so is all it
-//! reaches; the rest is garbage and is emptied. Objects are opaque: what one holds counts as held from outside.
+//! Values are reference-counted, so a template can leak memory with `set . "self" .`. Only a map that is
+//! written to after its creation can close a cycle, and every write uses `Map::entries_mut`, so only
+//! those maps are examined. References from reachable containers are counted: a container with more
+//! references than that is referenced from outside, and so is everything it reaches; the rest is garbage and
+//! is emptied. Objects are opaque: their references count as external.
 
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::Entry;
@@ -22,13 +23,16 @@ thread_local! {
 
 struct Written {
     maps: Vec<Weak<MapCell>>,
-    /// At this length the dead are dropped, so that a long run's list stays in proportion to what is alive.
+    /// Dropped maps are removed from the list at this length, so that it stays proportional to the number of
+    /// live maps.
     prune_at: usize,
 }
 
-/// While one lives, maps written to on this thread are noted; when the outermost ends, cycles among them are freed.
+/// Records maps that are written to on this thread; when the outermost scope is dropped, cycles among them
+/// are freed.
 ///
-/// [`execute`](crate::execute) opens one of its own. Open one around it where the values outlive the run, and drop it after them.
+/// [`execute`](crate::execute) opens its own scope. Open one around it where the values outlive the run, and
+/// drop it after them.
 #[must_use = "cycles are freed when it is dropped"]
 pub struct CycleScope(());
 
@@ -52,8 +56,8 @@ impl Drop for CycleScope {
     }
 }
 
-/// Notes a map that is about to be written to for the first time.
-pub(crate) fn note(map: &Rc<MapCell>) {
+/// Records a map that is about to be written to for the first time.
+pub(crate) fn record_write(map: &Rc<MapCell>) {
     if DEPTH.get() == 0 {
         return;
     }
@@ -66,8 +70,8 @@ pub(crate) fn note(map: &Rc<MapCell>) {
     });
 }
 
-/// A container met on the way, and how often other containers met hold it.
-struct Met {
+/// A reachable container, and the number of references from other reachable containers.
+struct Reached {
     container: Container,
     within: usize,
 }
@@ -79,7 +83,7 @@ enum Container {
 }
 
 impl Container {
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Map(map) => Some(Self::Map(map.cell())),
             Value::List(list) => Some(Self::List(list.data())),
@@ -94,7 +98,7 @@ impl Container {
         }
     }
 
-    /// How often it is held, this handle not counted.
+    /// Returns the number of references, without this handle.
     fn held(&self) -> usize {
         match self {
             Self::Map(map) => Rc::strong_count(map) - 1,
@@ -106,10 +110,17 @@ impl Container {
         match self {
             Self::Map(map) => {
                 if let Ok(data) = map.try_borrow() {
-                    data.entries.values().filter_map(Self::of).for_each(&mut visit);
+                    data.entries
+                        .values()
+                        .filter_map(Self::from_value)
+                        .for_each(&mut visit);
                 }
             }
-            Self::List(list) => list.items.iter().filter_map(Self::of).for_each(&mut visit),
+            Self::List(list) => list
+                .items
+                .iter()
+                .filter_map(Self::from_value)
+                .for_each(&mut visit),
         }
     }
 }
@@ -118,12 +129,13 @@ fn free(roots: Vec<Rc<MapCell>>) {
     if roots.is_empty() {
         return;
     }
-    let met = count(roots);
-    let kept = reachable_from_outside(&met);
-    for (address, met) in &met {
-        // All are still held by `met`, so emptying one drops none in the middle of another's drop.
+    let reached = count(roots);
+    let kept = reachable_from_outside(&reached);
+    for (address, reached) in &reached {
+        // All are still referenced by `reached`, so emptying one does not drop another in the middle of its
+        // drop.
         if !kept.contains(address)
-            && let Container::Map(map) = &met.container
+            && let Container::Map(map) = &reached.container
             && let Ok(mut data) = map.try_borrow_mut()
         {
             data.entries.clear();
@@ -131,36 +143,36 @@ fn free(roots: Vec<Rc<MapCell>>) {
     }
 }
 
-/// Everything in reach of the roots.
-fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Met> {
-    let mut met: HashMap<usize, Met> = HashMap::new();
+/// Returns every container reachable from the roots.
+fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Reached> {
+    let mut reached: HashMap<usize, Reached> = HashMap::new();
     let mut pending = Vec::new();
     for root in roots {
         let container = Container::Map(root);
         pending.push(container.clone());
-        met.insert(container.address(), Met { container, within: 0 });
+        reached.insert(container.address(), Reached { container, within: 0 });
     }
     while let Some(container) = pending.pop() {
-        container.for_each_child(|child| match met.entry(child.address()) {
+        container.for_each_child(|child| match reached.entry(child.address()) {
             Entry::Occupied(mut known) => known.get_mut().within += 1,
             Entry::Vacant(new) => {
                 pending.push(child.clone());
-                new.insert(Met {
+                new.insert(Reached {
                     container: child,
                     within: 1,
                 });
             }
         });
     }
-    met
+    reached
 }
 
-fn reachable_from_outside(met: &HashMap<usize, Met>) -> HashSet<usize> {
-    let outside = |met: &&Met| met.container.held() > met.within;
-    let mut pending: Vec<Container> = met
+fn reachable_from_outside(reached: &HashMap<usize, Reached>) -> HashSet<usize> {
+    let outside = |reached: &&Reached| reached.container.held() > reached.within;
+    let mut pending: Vec<Container> = reached
         .values()
         .filter(outside)
-        .map(|met| met.container.clone())
+        .map(|reached| reached.container.clone())
         .collect();
     let mut kept = HashSet::new();
     while let Some(container) = pending.pop() {

@@ -1,30 +1,31 @@
-//! Why a template could not be parsed or run, in Go's words and with a position.
+//! Errors of parsing and execution, in Go's words and with a position.
 
 /// A failed parse or run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
-    /// The whole message, as Go words it.
+    /// The whole message, in Go's words.
     pub text: String,
-    /// Where it happened, innermost last.
+    /// The positions of the failure, innermost last.
     pub at: Vec<Position>,
-    /// The limit that was reached, if that is why.
+    /// The limit that was exceeded, if that is the cause.
     pub limit_exceeded: Option<crate::LimitExceeded>,
 }
 
-/// A place in template text.
+/// A position in template text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The name the text was parsed under.
+    /// The name under which the text was parsed.
     pub template: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// In bytes from 0, as Go counts in run-time errors; `None` in parse errors, which Go gives no column.
+    /// Column in bytes from 0, as in Go's run-time errors; `None` in parse errors, which have no column in
+    /// Go.
     pub column: Option<u32>,
 }
 
 impl Error {
-    /// An error without a position.
+    /// Creates an error without a position.
     pub(crate) fn plain(text: String) -> Self {
         Self {
             text,

@@ -1,4 +1,4 @@
-//! Running templates: takes a set, a name and a value, gives text. Functions reach it through [`Templates`].
+//! Execution of templates. Functions call back into it through [`Templates`].
 
 mod call;
 mod eval;
@@ -18,7 +18,7 @@ use crate::slot::Slot;
 use crate::value::Value;
 use mainstay_gostd::quote::quote;
 
-/// Runs the template `name` of `set` with `dot`. Nothing is given of a run that failed.
+/// Runs the template `name` of `set` with `dot`. A failed run returns no output.
 pub fn execute(
     set: &TemplateSet,
     name: &str,
@@ -27,10 +27,10 @@ pub fn execute(
     host: &mut dyn Host,
 ) -> Result<Vec<u8>, Error> {
     let _cycles = crate::cycle::CycleScope::new();
-    Scope::of(set).execute_named(name, dot, meter, host)
+    Scope::new(set).execute_named(name, dot, meter, host)
 }
 
-/// The templates in reach: those of the set, and before them those that the `tpl` texts under way define.
+/// The visible templates: those of the set, preceded by those that the active `tpl` texts define.
 struct Scope<'a> {
     set: &'a TemplateSet,
     own: HashMap<Arc<str>, Template>,
@@ -38,7 +38,7 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    fn of(set: &'a TemplateSet) -> Self {
+    fn new(set: &'a TemplateSet) -> Self {
         Self {
             set,
             own: HashMap::new(),
@@ -104,7 +104,7 @@ impl<'a> Scope<'a> {
 type Fault = Box<Error>;
 type Step<T> = Result<T, Fault>;
 
-/// One template under way, with those it calls by `template`.
+/// One running template, including those it calls by `template`.
 struct Run<'a> {
     scope: &'a Scope<'a>,
     missing_key: MissingKey,
@@ -113,20 +113,20 @@ struct Run<'a> {
     meter: &'a mut Meter,
     host: &'a mut dyn Host,
     out: Vec<u8>,
-    /// The node that errors name.
+    /// The node that errors refer to.
     at: Option<NodeId>,
-    /// Variables by the number of their name, innermost last.
+    /// Variables by the index of their name, innermost last.
     vars: Vec<(u32, Slot)>,
-    /// Where the variables of this template start.
+    /// Index of the first variable of this template.
     frame: usize,
-    /// Argument lists to use again.
+    /// Argument lists for reuse.
     spare: Vec<Vec<Value>>,
-    /// Working space for text on its way into a string.
+    /// Scratch buffer for text that becomes a string.
     scratch: Vec<u8>,
 }
 
 impl Run<'_> {
-    /// An error at the present node.
+    /// Creates an error at the current node.
     fn fail<T>(&self, message: impl AsRef<str>) -> Step<T> {
         Err(self.fault(message.as_ref()))
     }
@@ -156,7 +156,7 @@ impl Run<'_> {
         })
     }
 
-    /// A limit was reached at the present node.
+    /// Creates the error of an exceeded limit at the current node.
     #[cold]
     #[allow(clippy::unnecessary_box_returns)]
     fn limit_fault(&self, limit: LimitExceeded) -> Fault {
@@ -165,7 +165,7 @@ impl Run<'_> {
         fault
     }
 
-    /// A function failed; its own position, if it ran templates, comes after ours.
+    /// Creates the error of a failed function; the position inside templates that it ran comes after ours.
     #[cold]
     #[allow(clippy::unnecessary_box_returns)]
     fn failure(&self, name: &[u8], failure: Failure) -> Fault {
@@ -191,7 +191,7 @@ impl Run<'_> {
     }
 }
 
-/// The engine, lent to one call of a function.
+/// The engine as it is passed to one function call.
 struct Callback<'a> {
     scope: &'a Scope<'a>,
 }

@@ -1,5 +1,5 @@
-//! Go's `fmt`: takes values and perhaps a format, gives text, errors such as `%!d(string=x)` included. Writes into a buffer under
-//! the run's limits.
+//! Go's package `fmt`, including errors such as `%!d(string=x)`. Writes into a buffer within the limits of
+//! the run.
 
 mod float;
 mod integer;
@@ -12,7 +12,7 @@ use crate::object::GoKind;
 use crate::string::Str;
 use crate::value::Value;
 
-/// What `print` writes for one value (`fmt.Sprint`, `%v`).
+/// Formats one value as `print` does (`fmt.Sprint`, `%v`).
 pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, LimitExceeded> {
     if let Value::String(text) = value {
         return Ok(text.clone());
@@ -87,7 +87,7 @@ fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, LimitExceeded> {
     Ok(Str::from(out))
 }
 
-/// Writes one value the way `{{.}}` does, straight into the output of a template.
+/// Writes one value the way `{{.}}` does, directly into the output of a template.
 pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), LimitExceeded> {
     let before = out.len();
     match value {
@@ -106,14 +106,14 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
     meter.write(out.len() - before)
 }
 
-/// The verb with which a value is written inside a message, where it may be too deep or too long to show whole.
+/// Formats a value inside a message, where it may be too deep or too long to print completely.
 pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<String, LimitExceeded> {
     let mut out = Vec::new();
     Printer::new(&mut out, meter).value(value, verb.into())?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// What stands between `%` and the verb.
+/// The flags between `%` and the verb.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Default)]
 struct Flags {
@@ -124,18 +124,18 @@ struct Flags {
     sharp: bool,
     space: bool,
     zero: bool,
-    /// `%+v`, which is not the plus of numbers.
+    /// `%+v`, which differs from the plus of numbers.
     plus_v: bool,
-    /// `%#v`, which is not the sharp of numbers.
+    /// `%#v`, which differs from the sharp of numbers.
     sharp_v: bool,
 }
 
-/// One formatting under way.
+/// The state of one formatting operation.
 struct Printer<'a> {
     out: &'a mut Vec<u8>,
     meter: &'a mut Meter,
     flags: Flags,
-    /// How long `out` may grow.
+    /// Maximum length of `out`.
     limit: usize,
     depth: usize,
 }
@@ -152,7 +152,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Called once per item, so that neither a wide nor a shared tree outgrows the limits.
+    /// Called once per item, so that neither a wide nor a shared tree exceeds the limits.
     fn check(&mut self) -> Result<(), LimitExceeded> {
         self.meter.consume_fuel(1)?;
         if self.out.len() > self.limit {
@@ -175,7 +175,7 @@ impl<'a> Printer<'a> {
         self.out.resize(self.out.len() + count, byte);
     }
 
-    /// `text` within the width.
+    /// Writes `text` padded to the width.
     fn pad(&mut self, text: &[u8]) {
         let Some(width) = self.flags.width.filter(|&width| width > 0) else {
             return self.push(text);
@@ -190,7 +190,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// `text` within the width, padded with spaces whatever the zero flag says.
+    /// Writes `text` padded to the width with spaces, regardless of the zero flag.
     fn pad_with_spaces(&mut self, text: &[u8]) {
         let zero = std::mem::take(&mut self.flags.zero);
         self.pad(text);

@@ -1,5 +1,5 @@
-//! Functions a template can call: each a row with its Go signature, so that the engine can check arguments and word
-//! errors as Go's reflection does.
+//! Functions that a template can call, with their Go signatures, so that the engine checks arguments and
+//! words errors as Go's reflection does.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use crate::limit::{LimitExceeded, Meter};
 use crate::string::Str;
 use crate::value::{List, Map, Value};
 
-/// One callable.
+/// A function of a template.
 #[derive(Clone, Copy)]
 pub struct Function {
-    /// Its name in templates.
+    /// The name in templates.
     pub name: &'static str,
-    /// The types of its parameters; the last repeats when `variadic`.
+    /// The parameter types; the last repeats when `variadic`.
     pub params: &'static [Type],
     /// Whether the last parameter repeats.
     pub variadic: bool,
-    /// What it does. Arguments were checked against `params` and converted to them.
+    /// The implementation. Arguments were checked against `params` and converted.
     pub run: fn(&mut Call<'_>) -> Result<Value, Failure>,
 }
 
@@ -50,21 +50,21 @@ pub enum Type {
     Object(&'static str),
 }
 
-/// Why a function gave no result.
+/// The reason why a function returned no result.
 #[derive(Debug)]
 pub enum Failure {
     /// A Go error: the engine wraps it as `error calling NAME: …`.
     Message(String),
-    /// An error from a template run on the function's behalf (`include`, `tpl`), position and all.
+    /// An error from a template that the function ran (`include`, `tpl`), with its position.
     Template(Box<crate::Error>),
-    /// Text given to [`Templates::execute_text`] that does not parse.
+    /// The text passed to [`Templates::execute_text`] does not parse.
     Parse(Box<crate::Error>),
-    /// A limit was reached: nothing may catch it.
+    /// A limit was exceeded; functions must not handle it.
     LimitExceeded(LimitExceeded),
 }
 
 impl Failure {
-    /// A Go error.
+    /// Creates a Go error.
     pub fn message(text: impl Into<String>) -> Self {
         Self::Message(text.into())
     }
@@ -76,21 +76,24 @@ impl From<LimitExceeded> for Failure {
     }
 }
 
-/// What the caller of a render lends to functions: everything that is not a pure function of the arguments.
+/// Everything that functions need and that is not a pure function of their arguments, provided by the caller
+/// of a render.
 ///
-/// The default of each method is the harmless answer, so a render without a host reads no clock, network or cluster.
+/// The default of each method returns no data, so a render without a host uses no clock, network or cluster.
 pub trait Host {
-    /// Fills `buffer` with random bytes. The default is all zeroes, which is deterministic and worthless as a secret.
+    /// Fills `buffer` with random bytes. The default is all zeroes, which is deterministic and useless as a
+    /// secret.
     fn entropy(&mut self, buffer: &mut [u8]) {
         buffer.fill(0);
     }
 
-    /// Nanoseconds since 1970-01-01T00:00:00Z.
+    /// Returns the nanoseconds since 1970-01-01T00:00:00Z.
     fn now(&mut self) -> i128 {
         0
     }
 
-    /// `lookup`: an object (or a list when `name` is empty) from a cluster; empty map where there is none.
+    /// Returns an object (or a list when `name` is empty) from a cluster for `lookup`; an empty map if there
+    /// is none.
     fn lookup(
         &mut self,
         _api_version: &str,
@@ -101,33 +104,33 @@ pub trait Host {
         Ok(Value::map(BTreeMap::new()))
     }
 
-    /// What a family of functions keeps from one call to the next within a render, such as how deep `include` is.
+    /// Returns the state that functions keep between calls within a render, such as the depth of `include`.
     fn state(&mut self) -> Option<&mut dyn Any> {
         None
     }
 }
 
-/// A host that lends nothing.
+/// A host that provides nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 
 impl Host for NoHost {}
 
-/// One call under way: the arguments, and what the function may use.
+/// One call: the arguments, and the resources that the function may use.
 pub struct Call<'a> {
-    /// The arguments, final pipeline value last.
+    /// The arguments, with the final pipeline value last.
     pub args: &'a [Value],
-    /// What is left of the run's limits.
+    /// The remaining resources of the run.
     pub meter: &'a mut Meter,
-    /// What the caller lent.
+    /// The host of the render.
     pub host: &'a mut dyn Host,
-    /// Runs templates on the function's behalf.
+    /// Runs templates for the function.
     pub templates: &'a mut dyn Templates,
 }
 
-/// The engine, as a function sees it.
+/// The interface of the engine to functions.
 pub trait Templates {
-    /// Runs the template called `name` with `dot` into a buffer of its own.
+    /// Runs the template called `name` with `dot` into a separate buffer.
     fn execute(
         &mut self,
         name: &str,
@@ -136,7 +139,7 @@ pub trait Templates {
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure>;
 
-    /// Parses `text` under `name` into a copy of the set that dies with this call, and runs it: what `tpl` does.
+    /// Parses `text` under `name` into a temporary copy of the set and runs it, as `tpl` does.
     fn execute_text(
         &mut self,
         name: &str,
@@ -148,13 +151,13 @@ pub trait Templates {
 }
 
 impl Call<'_> {
-    /// Argument `index`, or nil.
+    /// Returns argument `index`, or nil.
     #[must_use]
     pub fn arg(&self, index: usize) -> Value {
         self.args.get(index).cloned().unwrap_or_default()
     }
 
-    /// Argument `index` where the signature says `string`.
+    /// Returns argument `index` of type `string`.
     #[must_use]
     pub fn str(&self, index: usize) -> Str {
         match self.args.get(index) {
@@ -163,7 +166,7 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index` where the signature says `int` or `int64`.
+    /// Returns argument `index` of type `int` or `int64`.
     #[must_use]
     pub fn int(&self, index: usize) -> i64 {
         match self.args.get(index) {
@@ -172,7 +175,7 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index` where the signature says `uint32`.
+    /// Returns argument `index` of type `uint32`.
     #[must_use]
     pub fn uint(&self, index: usize) -> u64 {
         match self.args.get(index) {
@@ -181,7 +184,7 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index` where the signature says `float64`.
+    /// Returns argument `index` of type `float64`.
     #[must_use]
     pub fn float(&self, index: usize) -> f64 {
         match self.args.get(index) {
@@ -190,13 +193,13 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index` where the signature says `bool`.
+    /// Returns argument `index` of type `bool`.
     #[must_use]
     pub fn bool(&self, index: usize) -> bool {
         matches!(self.args.get(index), Some(Value::Bool(true)))
     }
 
-    /// Argument `index` where the signature says a map; a nil map is `None`.
+    /// Returns argument `index` of a map type; a nil map is `None`.
     #[must_use]
     pub fn map(&self, index: usize) -> Option<Map> {
         match self.args.get(index) {
@@ -205,7 +208,7 @@ impl Call<'_> {
         }
     }
 
-    /// Argument `index` where the signature says a slice; a nil slice is `None`.
+    /// Returns argument `index` of a slice type; a nil slice is `None`.
     #[must_use]
     pub fn list(&self, index: usize) -> Option<List> {
         match self.args.get(index) {

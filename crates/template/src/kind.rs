@@ -1,4 +1,4 @@
-//! What Go's reflection says of a value: takes one, gives its type, its kind and its truth.
+//! Type, kind and truth of a value, as Go's reflection defines them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::object::GoKind;
 use crate::value::{IntKind, ListType, MapType, UintKind, Value};
 
 impl Value {
-    /// The Go type, as `%T` and `typeOf` print it.
+    /// Returns the Go type, as `%T` and `typeOf` print it.
     #[must_use]
     pub fn type_name(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -24,7 +24,7 @@ impl Value {
         })
     }
 
-    /// The Go kind, as `kindOf` prints it.
+    /// Returns the Go kind, as `kindOf` prints it.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Whether `if` takes it for true: not the zero of its type, not empty.
+    /// Returns the truth in `if`: not the zero value of its type, and not empty.
     #[must_use]
     pub fn is_true(&self) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl Value {
 }
 
 impl IntKind {
-    /// Its Go name.
+    /// Returns the Go name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl IntKind {
 }
 
 impl UintKind {
-    /// Its Go name.
+    /// Returns the Go name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl UintKind {
 }
 
 impl ListType {
-    /// Its Go name.
+    /// Returns the Go name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl ListType {
 }
 
 impl MapType {
-    /// Its Go name.
+    /// Returns the Go name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ impl MapType {
 }
 
 impl Type {
-    /// Its Go name.
+    /// Returns the Go name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ impl Type {
         }
     }
 
-    /// Whether Go lets nil stand for it.
+    /// Whether nil can be assigned to this type.
     #[must_use]
     pub fn can_be_nil(self) -> bool {
         match self {
@@ -150,7 +150,7 @@ impl Type {
         }
     }
 
-    /// Whether `value`, not nil, can be assigned to it.
+    /// Whether `value`, which is not nil, can be assigned to this type.
     #[must_use]
     pub fn admits(self, value: &Value) -> bool {
         match (self, value) {

@@ -1,5 +1,5 @@
-//! Go's `text/template` for Rust: takes template text and values, gives text. Values alias as Go's maps do, native objects
-//! have methods, and every run is bounded. Knows nothing of charts, files, clocks or the network.
+//! Go's `text/template` for Rust. Values alias as Go's maps do, native objects have methods, and every run
+//! has limits. Independent of charts, files, clocks and the network.
 //!
 //! ```
 //! use mainstay_template::{Limits, Meter, NoHost, TemplateSet, Value, execute};

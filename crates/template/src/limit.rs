@@ -1,17 +1,19 @@
-//! What one run may use: takes limits, gives a meter that include, template, tpl and every function share.
+//! Limits of one run, and the meter that `include`, `template`, `tpl` and every function share.
 
-/// The bounds of one render. All of them are part of the contract: a hostile template ends in [`LimitExceeded`].
+/// The limits of one render. All of them are part of the contract: a hostile template ends in
+/// [`LimitExceeded`].
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Steps: nodes executed, items ranged over, bytes worked on in bulk (per 64).
+    /// Steps: executed nodes, items of ranges, and bytes processed in bulk (per 64).
     pub fuel: u64,
-    /// Bytes written, over all buffers of the run.
+    /// Bytes of output, over all buffers of the run.
     pub output: usize,
-    /// Bytes in any one string a function makes.
+    /// Bytes of any one string that a function creates.
     pub string: usize,
-    /// Bytes of all strings and values that functions make, whether they are still held or not.
+    /// Bytes of all strings and values that functions create, whether or not they are still in use.
     pub memory: usize,
-    /// Templates, tpl and nested nodes under way at once; also the depth of values printed, encoded or copied.
+    /// Depth of nested templates, `tpl` texts and nodes; also the depth of values that are printed, encoded
+    /// or copied.
     pub depth: usize,
 }
 
@@ -27,7 +29,7 @@ impl Default for Limits {
     }
 }
 
-/// A limit was reached.
+/// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {
     /// Too many steps.
@@ -36,18 +38,18 @@ pub enum LimitExceeded {
     /// Too much output.
     #[error("the template wrote more than its output limit")]
     Output,
-    /// One string too long.
+    /// A string is too long.
     #[error("a function made a string longer than the limit")]
     String,
-    /// Too much made in all.
+    /// Too many bytes of strings and values.
     #[error("the template's functions made more strings and values than the limit")]
     Memory,
-    /// Nested too deeply.
+    /// Nesting is too deep.
     #[error("templates or values are nested more deeply than the limit")]
     Depth,
 }
 
-/// What is left of the limits.
+/// The remaining resources of a run.
 #[derive(Clone, Debug)]
 pub struct Meter {
     limits: Limits,
@@ -58,7 +60,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A full meter.
+    /// Creates a meter with all resources unused.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -70,34 +72,34 @@ impl Meter {
         }
     }
 
-    /// The bounds it started from.
+    /// Returns the initial limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Uses `steps` of fuel.
+    /// Consumes `steps` of fuel.
     #[inline]
     pub fn consume_fuel(&mut self, steps: u64) -> Result<(), LimitExceeded> {
         self.fuel = self.fuel.checked_sub(steps).ok_or(LimitExceeded::Fuel)?;
         Ok(())
     }
 
-    /// Uses `bytes` of output.
+    /// Consumes `bytes` of output.
     #[inline]
     pub fn write(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         self.output = self.output.checked_sub(bytes).ok_or(LimitExceeded::Output)?;
         Ok(())
     }
 
-    /// Asks for `bytes` of memory that values will take, before they are made. Nothing is ever given back: what counts is what
-    /// a run makes, so that the answer does not depend on when values die.
+    /// Reserves `bytes` of memory before values are created. Memory is never returned: the total of a run
+    /// counts, so the result does not depend on when values are dropped.
     pub fn allocate(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         self.memory = self.memory.checked_sub(bytes).ok_or(LimitExceeded::Memory)?;
         Ok(())
     }
 
-    /// Asks for a string of `bytes`, before it is made; costs memory, and fuel in proportion.
+    /// Reserves a string of `bytes` before it is created; consumes memory, and fuel in proportion.
     pub fn string(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         if bytes > self.limits.string {
             return Err(LimitExceeded::String);
@@ -106,7 +108,7 @@ impl Meter {
         self.consume_fuel(bytes as u64 / 64)
     }
 
-    /// Goes one level deeper. Pair with [`Meter::leave`].
+    /// Enters one level of nesting. Pair with [`Meter::leave`].
     pub fn enter(&mut self) -> Result<(), LimitExceeded> {
         if self.depth >= self.limits.depth {
             return Err(LimitExceeded::Depth);
@@ -115,7 +117,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Comes back up.
+    /// Leaves a level of nesting.
     pub fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }

@@ -1,5 +1,4 @@
-//! Names that occur again and again: takes bytes, gives a string that all who name the same share; and the hash by which such
-//! names are looked up.
+//! Interning of names that occur repeatedly, and the hash function for them.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -7,12 +6,12 @@ use std::sync::LazyLock;
 
 use crate::string::Str;
 
-/// Each name once.
+/// The interned names.
 #[derive(Clone, Default)]
 pub(crate) struct Names(HashSet<Str, Mix>);
 
 impl Names {
-    /// The one string with these bytes.
+    /// Returns the shared string with these bytes.
     pub(crate) fn share(&mut self, name: &[u8]) -> Str {
         if let Some(known) = self.0.get(name) {
             return known.clone();
@@ -23,8 +22,8 @@ impl Names {
     }
 }
 
-/// Hashes short names with a multiplication or two, a quarter of what the standard hash costs. The key is drawn once a process:
-/// names come from charts, and nobody shall choose them to collide.
+/// Hashes short names with a multiplication or two, at a quarter of the cost of the standard hash. The key is
+/// random per process: names come from charts, which must not be able to force collisions.
 #[derive(Clone)]
 pub(crate) struct Mix(u64);
 
@@ -46,7 +45,7 @@ impl BuildHasher for Mix {
     }
 }
 
-/// One hash under way.
+/// The state of one hash.
 pub(crate) struct Mixer {
     key: u64,
     state: u64,
@@ -69,7 +68,7 @@ impl Hasher for Mixer {
             for word in words {
                 self.mix(u64::from_le_bytes(*word));
             }
-            // Bytes met twice do no harm, since the length counts too.
+            // Reading bytes twice is harmless, since the length is hashed too.
             if !rest.is_empty() {
                 self.mix(u64::from_le_bytes(*last));
             }
@@ -81,11 +80,11 @@ impl Hasher for Mixer {
         }
     }
 
-    /// The length before a slice: counted above.
+    /// The length before a slice, which is hashed above.
     #[inline]
     fn write_usize(&mut self, _: usize) {}
 
-    /// The end of a `str`: told by its length.
+    /// The end of a `str`, which its length determines.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

@@ -1,4 +1,4 @@
-//! Values with a mind of their own: what Go reaches by reflection on structs, pointers and named maps.
+//! Values that Go accesses by reflection: structs, pointers and named maps.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -7,32 +7,33 @@ use crate::function::{Call, Failure, Type};
 use crate::string::Str;
 use crate::value::Value;
 
-/// A Go struct, pointer to struct, or named map, as a template can use it: `.Chart`, `.Files`, `.Capabilities`, a
-/// semantic version, a time, a certificate. [`Value::native`] gets the Rust type back.
+/// A Go struct, pointer to struct, or named map that templates can use: `.Chart`, `.Files`, `.Capabilities`,
+/// a semantic version, a time, a certificate. [`Value::native`] returns the Rust type.
 pub trait Object: Any {
-    /// The Go type, as `%T` prints it: `*semver.Version`.
+    /// Returns the Go type, as `%T` prints it: `*semver.Version`.
     fn type_name(&self) -> Cow<'static, str>;
 
-    /// What `kindOf` and `range` see.
+    /// Returns the kind that `kindOf` and `range` see.
     fn go_kind(&self) -> GoKind;
 
-    /// An exported field; `None` is Go's "can't evaluate field".
+    /// Returns an exported field; `None` is Go's "can't evaluate field".
     fn field(&self, name: &str) -> Option<Value>;
 
-    /// Whether there is a method of this name, and what it takes.
+    /// Returns the signature of the method `name`, if there is one.
     fn method(&self, _name: &str) -> Option<Signature> {
         None
     }
 
-    /// Calls the method; arguments already fit its signature.
+    /// Calls the method; the arguments already match its signature.
     fn call(&self, _name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
         Err(Failure::message("no such method"))
     }
 
-    /// What `print` writes: the `String` or `Error` method where Go has one, else the fields.
+    /// Formats the value for `print`: with the `String` or `Error` method where Go has one, else by its
+    /// fields.
     fn print(&self) -> Str;
 
-    /// What an action that ends in this value writes. Go takes the value's address first where it has one, so that a
+    /// Formats the value at the end of an action. Go takes the value's address first where it has one, so a
     /// `String` method on the pointer counts, which it does not for an argument of `printf` or `quote`.
     fn print_addressed(&self) -> Str {
         self.print()
@@ -43,31 +44,31 @@ pub trait Object: Any {
         false
     }
 
-    /// What `toJson` and `toYaml` see.
+    /// Returns the value that `toJson` and `toYaml` encode.
     fn plain(&self) -> Value;
 
-    /// The fields of a struct as its JSON has them, in their order; `None` where [`Object::plain`] says it all. YAML is made
-    /// from JSON but sorts its keys.
+    /// Returns the fields of a struct in the order of its JSON; `None` where [`Object::plain`] is equivalent.
+    /// YAML is made from JSON but sorts its keys.
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         None
     }
 
-    /// The entries, where the object is a map (`.Files`), sorted by key.
+    /// Returns the entries sorted by key, where the object is a map (`.Files`).
     fn map_entries(&self) -> Vec<(Str, Value)> {
         Vec::new()
     }
 }
 
-/// A method's parameters.
+/// The parameters of a method.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
-    /// Their types; the last repeats when `variadic`.
+    /// The parameter types; the last repeats when `variadic`.
     pub params: &'static [Type],
     /// Whether the last parameter repeats.
     pub variadic: bool,
 }
 
-/// Which kind of Go value an object is.
+/// The kind of Go value that an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoKind {
     /// A struct.
@@ -76,6 +77,6 @@ pub enum GoKind {
     Pointer,
     /// A named map.
     Map,
-    /// A named number, such as a `time.Month`: [`Object::plain`] gives it.
+    /// A named number, such as a `time.Month`, which [`Object::plain`] returns.
     Number,
 }

@@ -1,5 +1,4 @@
-//! Template text into templates: takes a name, bytes and the names of functions, gives a [`Source`] with one root per template,
-//! or Go's error text.
+//! Template text to a [`Source`] with one root per template, or Go's error text.
 
 mod action;
 mod lex;
@@ -20,21 +19,21 @@ use mainstay_gostd::quote::{quote, unquote};
 pub(crate) use number::Number;
 use token::{Kind, Token};
 
-/// How deeply blocks may nest; parentheses have Go's own bound, which is the same.
+/// Maximum nesting of blocks; parentheses have Go's own limit, which is the same.
 const MAX_DEPTH: u32 = 10_000;
 
-/// What one text defines: the roots by name, the text's own template last.
+/// The definitions of one text: the roots by name, with the text's own template last.
 pub(crate) struct Parsed {
     pub(crate) source: Arc<Source>,
     pub(crate) templates: Vec<(Arc<str>, NodeId)>,
-    /// The root of the text itself, which the rules may have left out of `templates`.
+    /// The root of the text itself, which may be missing in `templates` by Go's rules.
     pub(crate) main: NodeId,
 }
 
 /// Finds a function's index by its name.
 pub(crate) type FindFunction<'a> = &'a dyn Fn(&[u8]) -> Option<u32>;
 
-/// Parses `text` as the template called `name`; `names` holds the names that texts before it had, and then this one's.
+/// Parses `text` as the template called `name`; `names` contains the interned names of earlier texts.
 pub(crate) fn parse(
     name: &str,
     text: &[u8],
@@ -46,7 +45,7 @@ pub(crate) fn parse(
     lexer.continue_ok = functions(b"continue").is_none();
     let mut parser = Parser {
         lexer,
-        source: Source::with_room(name, text.len()),
+        source: Source::with_capacity(name, text.len()),
         functions,
         tree: Tree::new(),
         templates: Vec::new(),
@@ -71,11 +70,12 @@ pub(crate) fn parse(
     })
 }
 
-/// The state Go keeps per template under construction: its own look-ahead, so that error lines agree.
+/// The state that Go keeps per template under construction, including its lookahead, so that error lines
+/// agree.
 struct Tree {
     token: [Token; 3],
     peeked: usize,
-    /// Variables in scope, by the number of their name.
+    /// Variables in scope, by the index of their name.
     vars: Vec<u32>,
     /// The line of the action being parsed, 0 outside.
     action_line: u32,
@@ -104,23 +104,23 @@ struct Parser<'a> {
     templates: Vec<(Arc<str>, NodeId)>,
     by_name: HashMap<Arc<str>, usize, Mix>,
     names: &'a mut Names,
-    /// Variables and functions already met.
+    /// Variables and functions seen so far.
     known: HashMap<&'a [u8], Known, Mix>,
     /// Children of the nodes under construction, innermost last.
     pending: Vec<NodeId>,
     depth: u32,
 }
 
-/// What is known of a name.
+/// A known name.
 #[derive(Clone, Copy)]
 struct Known {
     /// Its index in `source.names`.
     number: u32,
-    /// The function of that name, once it was looked up.
+    /// The function of that name, after the first lookup.
     function: Option<u32>,
 }
 
-/// What ends a list of nodes.
+/// The token that ended a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     End,
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
 
     fn unexpected<T>(&self, token: Token, context: &str) -> Parse<T> {
         if token.kind != Kind::Error {
-            let shown = token.shown(self.lexer.text_of(token));
+            let shown = token.shown(self.lexer.token_text(token));
             return self.fail(format!("unexpected {shown} in {context}"));
         }
         let (error, line) = (&self.lexer.error, self.tree.action_line);
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
         (self.source.nodes.len() - 1) as NodeId
     }
 
-    /// Makes what was put on `pending` since `mark` the children of one node.
+    /// Makes the entries of `pending` since `mark` the children of one node.
     fn span(&mut self, mark: usize) -> Span {
         let start = self.source.children.len();
         self.source.children.extend(self.pending.drain(mark..));
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
         self.node(pos, Node::List(span))
     }
 
-    /// The number of a name; the same name always has the same.
+    /// Returns the index of a name; equal names have the same index.
     fn name(&mut self, name: &'a [u8]) -> u32 {
         self.known(name).number
     }
@@ -284,7 +284,7 @@ impl<'a> Parser<'a> {
         (self.source.strings.len() - 1) as u32
     }
 
-    /// The whole text: a list that may also hold definitions.
+    /// Parses the whole text: a list that may also contain definitions.
     fn whole(&mut self) -> Parse<NodeId> {
         self.name(b"$");
         let pos = self.peek().pos;
@@ -326,13 +326,13 @@ impl<'a> Parser<'a> {
         if !matches!(token.kind, Kind::String | Kind::RawString) {
             return self.unexpected(token, context);
         }
-        match unquote(self.lexer.text_of(token)) {
+        match unquote(self.lexer.token_text(token)) {
             Ok(name) => Ok(Arc::from(String::from_utf8_lossy(&name).as_ref())),
             Err(_) => self.fail("invalid syntax"),
         }
     }
 
-    /// Within one text a template may be defined once, blank definitions aside.
+    /// Within one text a template may be defined once, except for blank definitions.
     fn add(&mut self, name: Arc<str>, root: NodeId) -> Parse<()> {
         let Some(&index) = self.by_name.get(&name) else {
             self.by_name.insert(Arc::clone(&name), self.templates.len());
@@ -368,7 +368,7 @@ impl<'a> Parser<'a> {
             })
     }
 
-    /// Nodes up to `end` or `else`, which is given back with its position.
+    /// Parses nodes up to `end` or `else`, which is returned with its position.
     fn item_list(&mut self) -> Parse<(NodeId, Stop, u32)> {
         if self.depth >= MAX_DEPTH {
             return self.fail("max block depth exceeded");
@@ -394,7 +394,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `token` is past.
+    /// Parses a node or an end token; `token` has been consumed.
     fn text_or_action(&mut self, token: Token) -> Parse<Item> {
         match token.kind {
             Kind::Text => {

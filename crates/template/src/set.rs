@@ -1,4 +1,4 @@
-//! Named templates that can call each other: takes texts, gives a set to run. Cheap to clone and free to share between threads.
+//! Named templates that can call each other. Cheap to clone, and can be shared between threads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::function::Function;
 use crate::names::{Mix, Names};
 use crate::parse::{self, Parsed};
 
-/// The name Helm gives its set; texts run by `tpl` carry it too.
+/// The name of Helm's template set; texts run by `tpl` have it too.
 const DEFAULT_NAME: &str = "gotpl";
 
-/// A set of templates, the functions they may call, and what a missing key means.
+/// A set of templates, the functions they may call, and the handling of missing keys.
 #[derive(Clone)]
 pub struct TemplateSet {
     name: Arc<str>,
@@ -23,15 +23,15 @@ pub struct TemplateSet {
     missing_key: MissingKey,
 }
 
-/// What a key that a map lacks evaluates to.
+/// The value of a key that a map does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
-    /// Nothing: it prints `<no value>`, and so do fields of it.
+    /// No value: it prints `<no value>`, and so do its fields.
     #[default]
     Default,
-    /// The zero of the map's element type: what Helm uses.
+    /// The zero value of the map's element type, as in Helm.
     Zero,
-    /// An error: what Helm uses with `--strict`.
+    /// An error, as in Helm with `--strict`.
     Error,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Registry {
     by_name: HashMap<&'static [u8], u32, Mix>,
 }
 
-/// What a name in a template can call.
+/// A function that a template can call by name.
 #[derive(Clone, Copy)]
 pub(crate) enum Callable {
     Builtin(Builtin),
@@ -75,13 +75,14 @@ impl Default for TemplateSet {
 }
 
 impl TemplateSet {
-    /// An empty set with Go's built-in functions, called `gotpl` as Helm's is.
+    /// Creates an empty set with Go's built-in functions, named `gotpl` as in Helm.
     #[must_use]
     pub fn new() -> Self {
         Self::named(DEFAULT_NAME)
     }
 
-    /// An empty set of another name; it shows in "no template … associated with template NAME".
+    /// Creates an empty set with another name, which appears in "no template … associated with template
+    /// NAME".
     #[must_use]
     pub fn named(name: &str) -> Self {
         let mut functions = Registry::default();
@@ -97,7 +98,8 @@ impl TemplateSet {
         }
     }
 
-    /// Adds functions, each replacing what had its name. Add them before parsing: a text may only name functions there are.
+    /// Adds functions, each replacing the function of the same name. Add them before parsing: a text may
+    /// refer only to functions that exist.
     pub fn functions(&mut self, rows: &[Function]) {
         let registry = Arc::make_mut(&mut self.functions);
         for row in rows {
@@ -105,13 +107,13 @@ impl TemplateSet {
         }
     }
 
-    /// Decides what a missing key means.
+    /// Sets the handling of missing keys.
     pub fn missing_key(&mut self, missing_key: MissingKey) {
         self.missing_key = missing_key;
     }
 
-    /// Parses `text` as the template `name`, with all it defines. A template of the same name is replaced, unless the new one is
-    /// blank.
+    /// Parses `text` as the template `name`, with all definitions in it. A template of the same name is
+    /// replaced, unless the new one is blank.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
         let (functions, names) = (&self.functions, Arc::make_mut(&mut self.names));
         let parsed = parse::parse(name, text.as_ref(), &|name| functions.find(name), names)?;
@@ -125,13 +127,13 @@ impl TemplateSet {
         Ok(())
     }
 
-    /// Whether there is a template of this name.
+    /// Reports whether there is a template of this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.templates.contains_key(name)
     }
 
-    /// The names of all templates, sorted.
+    /// Returns the names of all templates, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.templates.keys().map(AsRef::as_ref).collect();
@@ -162,7 +164,7 @@ impl TemplateSet {
 }
 
 impl Parsed {
-    /// What the text defines.
+    /// The definitions of the text.
     pub(crate) fn templates(&self) -> impl Iterator<Item = Template> + '_ {
         let template = |(name, root): &(Arc<str>, u32)| Template {
             name: Arc::clone(name),

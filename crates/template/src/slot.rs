@@ -1,31 +1,32 @@
-//! A value as reflection holds it: Go tells an interface from what is inside it, and nothing at all from a nil interface. Error
-//! texts depend on it.
+//! A value as reflection represents it: Go distinguishes an interface from its content, and no value from a
+//! nil interface. Error texts depend on the difference.
 
 use std::borrow::Cow;
 
 use crate::value::Value;
 
-/// A value and how it is held.
+/// A value and its representation.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) value: Value,
     pub(crate) held: Held,
 }
 
-/// How a value is held. As wide as a word: a narrower tag makes every move of a slot wait for its own store.
+/// The representation of a value. As wide as a word: with a narrower tag, every move of a slot waits for its
+/// own store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Held {
-    /// Not at all: the zero `reflect.Value`.
+    /// No value: the zero `reflect.Value`.
     Nowhere,
     /// In an `interface {}`, which may be nil.
     Boxed,
-    /// As itself.
+    /// The concrete value.
     Bare,
 }
 
 impl Slot {
-    /// The zero `reflect.Value`.
+    /// Returns the zero `reflect.Value`.
     pub(crate) const NOTHING: Self = Self {
         value: Value::Nil,
         held: Held::Nowhere,
@@ -45,7 +46,7 @@ impl Slot {
         }
     }
 
-    /// What a function gave: nil comes as a nil interface.
+    /// Wraps the result of a function: nil is a nil interface.
     pub(crate) fn result(value: Value) -> Self {
         let held = if matches!(value, Value::Nil) {
             Held::Boxed
@@ -55,7 +56,7 @@ impl Slot {
         Self { value, held }
     }
 
-    /// What `reflect.ValueOf` of it would be.
+    /// Wraps a value as `reflect.ValueOf` does.
     pub(crate) fn unboxed(mut self) -> Self {
         self.held = if matches!(self.value, Value::Nil) {
             Held::Nowhere
@@ -65,7 +66,7 @@ impl Slot {
         self
     }
 
-    /// Its static Go type.
+    /// Returns the static Go type.
     pub(crate) fn type_name(&self) -> Cow<'static, str> {
         if self.held == Held::Boxed {
             Cow::Borrowed("interface {}")

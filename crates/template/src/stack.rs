@@ -1,12 +1,13 @@
-//! Room for recursion: takes a step of work, gives its result, on a new piece of stack where the present one runs low. Depth is
-//! bounded elsewhere; this makes the bound independent of the caller's thread.
+//! Stack growth for recursion: runs a step on a new stack segment when the current one is nearly used up.
+//! Depth is limited elsewhere; this makes the limit independent of the caller's thread.
 
-/// What one step may use before it asks again, with room for a function that recurses on its own.
+/// Stack that one step may use before the next check, including a function that recurses by itself.
 const RED_ZONE: usize = 256 << 10;
-/// What is added when the stack runs low.
+/// Size of a new stack segment.
 const SEGMENT: usize = 4 << 20;
 
-/// Runs `step` with at least 256 KiB of stack. For functions that recurse over values, which may be as deep as the limits allow.
+/// Runs `step` with at least 256 KiB of stack. For functions that recurse over values, which may be as deep
+/// as the limits allow.
 #[inline]
 pub fn ensure_stack<R>(step: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(RED_ZONE, SEGMENT, step)

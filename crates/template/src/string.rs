@@ -6,25 +6,26 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A Go string. Functions such as `trunc` cut in the middle of a character, so it holds bytes, not `str`.
+/// A Go string. Functions such as `trunc` split characters, so it contains bytes, not `str`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Str(Arc<[u8]>);
 
 impl Str {
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text, with U+FFFD in place of what is not UTF-8.
+    /// Returns the text, with U+FFFD for invalid bytes.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 }
 
-/// By bytes. The first byte mostly decides, and deciding it here saves a call for every key a lookup passes.
+/// Compares by bytes. The first byte usually decides, and comparing it here saves a call for every key that a
+/// lookup passes.
 impl Ord for Str {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {

@@ -1,5 +1,4 @@
-//! Values to text trees and back: takes what a parser built, gives values; takes a value, pushes it into a writer. Knows
-//! nothing of text.
+//! Conversion of parsed trees to values, and of values to the writers of `mainstay-yaml`.
 
 use mainstay_yaml::{KeyOrder, Sink};
 
@@ -9,7 +8,7 @@ use crate::object::Object;
 use crate::string::Str;
 use crate::value::{List, ListType, Map, MapType, Value};
 
-/// A parsed document as a template sees it. Parsers bound how deep it is.
+/// Converts a parsed document to a template value. The parsers limit its depth.
 impl From<mainstay_yaml::Value> for Value {
     fn from(value: mainstay_yaml::Value) -> Self {
         use mainstay_yaml::Value as Plain;
@@ -26,7 +25,7 @@ impl From<mainstay_yaml::Value> for Value {
     }
 }
 
-/// A parsed map as a `map[string]interface {}`.
+/// Converts a parsed map to a `map[string]interface {}`.
 impl From<mainstay_yaml::Map> for Value {
     fn from(map: mainstay_yaml::Map) -> Self {
         Self::map(
@@ -37,10 +36,10 @@ impl From<mainstay_yaml::Map> for Value {
     }
 }
 
-/// Why a value could not be written.
+/// The reason why a value could not be written.
 #[derive(Debug)]
 pub enum EmitError {
-    /// What Go's encoder says: a cycle, or a type it has no form for.
+    /// The error of Go's encoder: a cycle, or a type without an encoding.
     Unsupported(String),
     /// A limit of the run.
     LimitExceeded(LimitExceeded),
@@ -61,15 +60,16 @@ impl From<EmitError> for Failure {
     }
 }
 
-/// Below this depth nobody looks for cycles: Go's encoder is as patient.
+/// Cycles are detected from this depth on, as in Go's encoder.
 const TRUSTED_DEPTH: usize = 64;
 
 impl Value {
-    /// Pushes the whole tree into `sink`, as `encoding/json` walks it. Costs fuel by the node, and stops where the text would
-    /// be longer than a string may be: maps that share parts are written out far longer than they are.
+    /// Writes the whole tree into `sink` in the order of `encoding/json`. Consumes fuel per node, and stops
+    /// where the text would exceed the maximum string length: maps that share parts are much longer in their
+    /// written form.
     pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), EmitError> {
         let mut walk = Walk {
-            room: meter.limits().string,
+            remaining: meter.limits().string,
             sink,
             meter,
             above: Vec::new(),
@@ -82,17 +82,17 @@ impl Value {
 struct Walk<'a> {
     sink: &'a mut dyn Sink,
     meter: &'a mut Meter,
-    /// The maps we are inside of, once that is deep enough to be suspicious.
+    /// The enclosing maps, recorded from [`TRUSTED_DEPTH`] on.
     above: Vec<Map>,
     depth: usize,
-    /// Bytes that may still be written.
-    room: usize,
+    /// Number of bytes that may still be written.
+    remaining: usize,
 }
 
 impl Walk<'_> {
     fn value(&mut self, value: &Value) -> Result<(), EmitError> {
         self.meter.consume_fuel(1)?;
-        self.pay(1 + self.depth)?;
+        self.count_bytes(1 + self.depth)?;
         match value {
             Value::Nil => self.sink.null(),
             Value::Bool(value) => self.sink.bool(*value),
@@ -106,7 +106,7 @@ impl Walk<'_> {
             }
             Value::String(text) => {
                 self.meter.consume_fuel(text.len() as u64 / 64)?;
-                self.pay(text.len())?;
+                self.count_bytes(text.len())?;
                 self.sink.string(text);
             }
             Value::List(list) => return self.list(list),
@@ -119,10 +119,10 @@ impl Walk<'_> {
     fn object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
         let is_json = self.sink.key_order() == KeyOrder::Bytes;
         let Some(fields) = is_json.then(|| object.json_fields()).flatten() else {
-            return self.deeper(|walk| walk.value(&object.plain()));
+            return self.descend(|walk| walk.value(&object.plain()));
         };
         self.sink.begin_map(fields.len());
-        self.deeper(|walk| {
+        self.descend(|walk| {
             fields
                 .iter()
                 .try_for_each(|(key, value)| walk.entry((key, value)))
@@ -141,7 +141,7 @@ impl Walk<'_> {
             return Ok(());
         }
         self.sink.begin_list(list.items().len());
-        self.deeper(|walk| list.items().iter().try_for_each(|item| walk.value(item)))?;
+        self.descend(|walk| list.items().iter().try_for_each(|item| walk.value(item)))?;
         self.sink.end_list();
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Walk<'_> {
         let entries = map.entries();
         self.sink.begin_map(entries.len());
         let order = self.sink.key_order();
-        self.deeper(|walk| {
+        self.descend(|walk| {
             if order == KeyOrder::Bytes || entries.len() < 2 {
                 return entries.iter().try_for_each(|entry| walk.entry(entry));
             }
@@ -180,18 +180,18 @@ impl Walk<'_> {
     }
 
     fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), EmitError> {
-        self.pay(key.len())?;
+        self.count_bytes(key.len())?;
         self.sink.key(key);
         self.value(value)
     }
 
-    /// Takes `bytes` of the room, indentation included: at least so many will be written.
-    fn pay(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
-        self.room = self.room.checked_sub(bytes).ok_or(LimitExceeded::String)?;
+    /// Counts `bytes` against `remaining`, including indentation: a lower bound of the written length.
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.remaining = self.remaining.checked_sub(bytes).ok_or(LimitExceeded::String)?;
         Ok(())
     }
 
-    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), EmitError>) -> Result<(), EmitError> {
+    fn descend(&mut self, run: impl FnOnce(&mut Self) -> Result<(), EmitError>) -> Result<(), EmitError> {
         self.meter.enter()?;
         self.depth += 1;
         let result = crate::stack::ensure_stack(|| run(self));
@@ -209,7 +209,7 @@ fn type_name(ty: MapType) -> &'static str {
     }
 }
 
-/// A `[]byte` is base64 in JSON, and so in the YAML that is made from it.
+/// Encodes a `[]byte` as base64, as JSON and the YAML made from it do.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);

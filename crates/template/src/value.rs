@@ -1,5 +1,4 @@
-//! What a template sees: Go's dynamic values with Go's aliasing. Takes nothing from outside; printing, comparing and
-//! calling live beside it.
+//! Go's dynamic values with Go's aliasing, as templates see them.
 
 use std::any::Any;
 use std::cell::{OnceCell, Ref, RefCell, RefMut};
@@ -10,13 +9,13 @@ use std::rc::Rc;
 use crate::object::Object;
 use crate::string::Str;
 
-/// One Go value as a template can hold it.
+/// One Go value in a template.
 ///
-/// Maps alias: a clone is the same map. Lists are immutable once made, but for [`List::sort`]: nothing else a template can
-/// call writes into one.
+/// Maps alias: a clone is the same map. Lists are immutable, except through [`List::sort`]: no other function
+/// of a template writes into one.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// The nil interface. What a missing map key gives, and a YAML null.
+    /// The nil interface: the value of a missing map key, and a YAML null.
     #[default]
     Nil,
     /// `bool`.
@@ -25,7 +24,7 @@ pub enum Value {
     Int(i64, IntKind),
     /// An unsigned integer of some width.
     Uint(u64, UintKind),
-    /// `float64`: every number that came from YAML or JSON.
+    /// `float64`: every number from YAML or JSON.
     Float(f64),
     /// `complex128`: only from a literal such as `2i`.
     Complex(f64, f64),
@@ -35,18 +34,18 @@ pub enum Value {
     List(List),
     /// A map with string keys.
     Map(Map),
-    /// Anything with fields or methods of its own.
+    /// A value with fields or methods.
     Object(Rc<dyn Object>),
 }
 
-/// The Go type of a signed integer: it shows in `%T` and `typeOf` and nowhere else.
+/// The Go type of a signed integer, visible in `%T` and `typeOf` only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntKind {
     /// `int`: literals, `len`, `int`.
     Int,
     /// `int64`: arithmetic of Sprig.
     Int64,
-    /// `int32`: what ranging over a string gives.
+    /// `int32`: the items of a range over a string.
     Int32,
 }
 
@@ -83,7 +82,7 @@ pub enum ListType {
     String,
     /// `[]int`.
     Int,
-    /// `[]uint8`: each item a [`Value::Uint`] of kind [`UintKind::Uint8`]. See [`Value::bytes`].
+    /// `[]uint8`: each item is a [`Value::Uint`] of kind [`UintKind::Uint8`]. See [`Value::bytes`].
     Bytes,
     /// `[][]interface {}`.
     ListOfAny,
@@ -91,7 +90,7 @@ pub enum ListType {
     Named(&'static str),
 }
 
-/// A Go map with string keys. A clone is the same map, perhaps seen under another type.
+/// A Go map with string keys. A clone is the same map, possibly with another type.
 #[derive(Clone)]
 pub struct Map {
     ty: MapType,
@@ -102,7 +101,7 @@ pub struct Map {
 pub(crate) struct MapData {
     pub(crate) entries: BTreeMap<Str, Value>,
     nil: bool,
-    /// Whether it was written to after it was made: then it may be part of a cycle.
+    /// Whether it was written to after its creation: then it may be part of a cycle.
     written: bool,
 }
 
@@ -111,43 +110,43 @@ pub(crate) struct MapData {
 pub enum MapType {
     /// `map[string]interface {}`.
     Any,
-    /// `map[string]string`: what `split` gives.
+    /// `map[string]string`: the result of `split`.
     String,
     /// A named map type assignable to `map[string]interface {}`, such as Helm's `common.Values`.
     Named(&'static str),
 }
 
 impl Value {
-    /// A Go `int`.
+    /// Creates a Go `int`.
     #[must_use]
     pub fn int(value: i64) -> Self {
         Self::Int(value, IntKind::Int)
     }
 
-    /// A Go `int64`.
+    /// Creates a Go `int64`.
     #[must_use]
     pub fn int64(value: i64) -> Self {
         Self::Int(value, IntKind::Int64)
     }
 
-    /// A Go `uint64`.
+    /// Creates a Go `uint64`.
     #[must_use]
     pub fn uint64(value: u64) -> Self {
         Self::Uint(value, UintKind::Uint64)
     }
 
-    /// A string.
+    /// Creates a string.
     pub fn string(text: impl Into<Str>) -> Self {
         Self::String(text.into())
     }
 
-    /// A `[]interface {}`.
+    /// Creates a `[]interface {}`.
     #[must_use]
     pub fn list(items: Vec<Value>) -> Self {
         Self::List(List::new(ListType::Any, items))
     }
 
-    /// A `[]string`.
+    /// Creates a `[]string`.
     #[must_use]
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
         Self::List(List::new(
@@ -156,25 +155,25 @@ impl Value {
         ))
     }
 
-    /// A `[]byte`.
+    /// Creates a `[]byte`.
     #[must_use]
     pub fn bytes(bytes: &[u8]) -> Self {
         let item = |&byte: &u8| Self::Uint(u64::from(byte), UintKind::Uint8);
         Self::List(List::new(ListType::Bytes, bytes.iter().map(item).collect()))
     }
 
-    /// A `map[string]interface {}`.
+    /// Creates a `map[string]interface {}`.
     #[must_use]
     pub fn map(entries: BTreeMap<Str, Value>) -> Self {
         Self::Map(Map::new(MapType::Any, entries))
     }
 
-    /// A native object.
+    /// Creates a native object.
     pub fn object(object: impl Object) -> Self {
         Self::Object(Rc::new(object))
     }
 
-    /// The native object, where it is one of Rust type `T`.
+    /// Returns the native object, if it is of Rust type `T`.
     #[must_use]
     pub fn native<T: Object>(&self) -> Option<&T> {
         match self {
@@ -203,7 +202,7 @@ impl From<String> for Value {
 }
 
 impl List {
-    /// A slice of type `ty`; the caller vouches that the items fit it.
+    /// Creates a slice of type `ty`; the caller guarantees that the items match it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
         Self(Rc::new(ListData {
@@ -214,7 +213,8 @@ impl List {
         }))
     }
 
-    /// The nil slice of type `ty`: prints as `[]` and is empty, but `null` in JSON and no equal of an empty slice.
+    /// Creates the nil slice of type `ty`: it prints as `[]` and is empty, but is `null` in JSON and does not
+    /// equal an empty slice.
     #[must_use]
     pub fn nil(ty: ListType) -> Self {
         Self(Rc::new(ListData {
@@ -225,13 +225,13 @@ impl List {
         }))
     }
 
-    /// Whether this is a nil slice.
+    /// Reports whether this is a nil slice.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.0.nil
     }
 
-    /// Its Go type.
+    /// Returns the Go type.
     #[must_use]
     pub fn ty(&self) -> ListType {
         self.0.ty
@@ -241,7 +241,7 @@ impl List {
         Rc::clone(&self.0)
     }
 
-    /// The bytes of a `[]uint8`.
+    /// Returns the bytes of a `[]uint8`.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let byte = |item: &Value| match item {
@@ -251,7 +251,7 @@ impl List {
         self.items().iter().map(byte).collect()
     }
 
-    /// The items.
+    /// Returns the items.
     #[must_use]
     pub fn items(&self) -> &[Value] {
         self.0.sorted.get().map_or(&self.0.items, |sorted| sorted)
@@ -269,13 +269,13 @@ impl List {
         });
     }
 
-    /// What tells this list from every other while it lives.
+    /// Returns an identifier that is unique among live lists.
     #[must_use]
     pub fn address(&self) -> usize {
         Rc::as_ptr(&self.0).addr()
     }
 
-    /// Whether both are one list.
+    /// Reports whether both are the same list.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
@@ -283,7 +283,7 @@ impl List {
 }
 
 impl Map {
-    /// A map of type `ty`; the caller vouches that the values fit it.
+    /// Creates a map of type `ty`; the caller guarantees that the values match it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
         let data = MapData {
@@ -297,7 +297,8 @@ impl Map {
         }
     }
 
-    /// The nil map of type `ty`: prints as `map[]` and is empty, but `null` in JSON, and nothing may be put into it.
+    /// Creates the nil map of type `ty`: it prints as `map[]` and is empty, but is `null` in JSON and rejects
+    /// writes.
     #[must_use]
     pub fn nil(ty: MapType) -> Self {
         let data = MapData {
@@ -311,19 +312,19 @@ impl Map {
         }
     }
 
-    /// Whether this is a nil map.
+    /// Reports whether this is a nil map.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.entries.borrow().nil
     }
 
-    /// Its Go type.
+    /// Returns the Go type.
     #[must_use]
     pub fn ty(&self) -> MapType {
         self.ty
     }
 
-    /// The same map under another type, as an assignment between named and unnamed map types makes it.
+    /// Returns the same map with another type, as an assignment between named and unnamed map types does.
     #[must_use]
     pub fn retyped(&self, ty: MapType) -> Self {
         Self {
@@ -332,29 +333,30 @@ impl Map {
         }
     }
 
-    /// Reads the entries. Do not hold the guard while running template code.
+    /// Borrows the entries. Do not hold the guard while running template code.
     #[must_use]
     pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
         Ref::map(self.entries.borrow(), |data| &data.entries)
     }
 
-    /// Writes the entries, visible through every alias. Do not hold the guard while running template code.
+    /// Borrows the entries for writing, visible through every alias. Do not hold the guard while running
+    /// template code.
     #[must_use]
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
         let mut data = self.entries.borrow_mut();
         if !std::mem::replace(&mut data.written, true) {
-            crate::cycle::note(&self.entries);
+            crate::cycle::record_write(&self.entries);
         }
         RefMut::map(data, |data| &mut data.entries)
     }
 
-    /// The value under `key`.
+    /// Returns the value under `key`.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Value> {
         self.entries().get(key).cloned()
     }
 
-    /// Puts `value` under `key`.
+    /// Inserts `value` under `key`.
     pub fn insert(&self, key: impl Into<Str>, value: Value) {
         self.entries_mut().insert(key.into(), value);
     }
@@ -363,20 +365,20 @@ impl Map {
         Rc::clone(&self.entries)
     }
 
-    /// What tells this map from every other while it lives.
+    /// Returns an identifier that is unique among live maps.
     #[must_use]
     pub fn address(&self) -> usize {
         Rc::as_ptr(&self.entries).addr()
     }
 
-    /// Whether both are one map.
+    /// Reports whether both are the same map.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
     }
 }
 
-/// Dropping a tree takes its children out first, so that depth costs heap, not stack.
+/// Moves the children out before a tree is dropped, so that depth uses heap, not stack.
 impl Drop for MapData {
     fn drop(&mut self) {
         drop_all(
@@ -423,7 +425,7 @@ impl Value {
     }
 }
 
-/// For test failures and logs only: shallow, so that neither depth nor a cycle can hurt.
+/// For test failures and logs only: shallow, so that neither depth nor a cycle matters.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

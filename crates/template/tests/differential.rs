@@ -47,7 +47,8 @@ fn random_templates_run_as_in_go() {
     tally.assert_all_equal("templates");
 }
 
-/// Go lets `slice` reach past the length into the spare capacity that decoding JSON happened to leave; we have none.
+/// Go lets `slice` reach past the length into the spare capacity that decoding JSON happened to leave; we
+/// have none.
 fn is_beyond_length(expected: &Result<Vec<u8>, String>, found: &Result<Vec<u8>, String>) -> bool {
     let refused = |error: &String| error.contains("error calling slice: index out of range");
     found.as_ref().is_err_and(refused) && expected != found

@@ -1,4 +1,5 @@
-//! Templates with what Go writes for them, error texts included: each file under `fixtures/` holds cases of one subject.
+//! Templates with what Go writes for them, error texts included: each file under `fixtures/` holds cases of
+//! one subject.
 
 // A test may fail by panicking, and reads its fixtures.
 #![allow(

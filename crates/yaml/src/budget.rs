@@ -1,16 +1,17 @@
-//! How much one text may cost: takes nothing, gives the limits every parser of this crate obeys.
+//! Limits that every parser of this crate enforces.
 
-/// Limits of one parse. Going past any of them is an error, reached before the memory is spent.
+/// Limits of one parse. Exceeding one is an error, reported before the memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes of text.
     pub bytes: usize,
-    /// Nesting of lists, maps and aliases. The default fits a thread of 2 MiB with room to spare; who raises it needs a
-    /// larger stack, since trees are walked by recursion.
+    /// Nesting of lists, maps and aliases. The default fits a thread with a stack of 2 MiB; a higher limit
+    /// needs a larger stack, since trees are traversed by recursion.
     pub depth: usize,
-    /// Nodes of one document, those that aliases repeat included.
+    /// Nodes of one document, including those that aliases repeat.
     pub nodes: usize,
-    /// Nodes that come from aliases. Go's own rule (a share of all nodes that shrinks with their number) applies as well.
+    /// Nodes that come from aliases. Go's own rule (a share of all nodes that shrinks with their number)
+    /// applies as well.
     pub alias_expansion: usize,
     /// Documents in a stream.
     pub documents: usize,
@@ -28,12 +29,13 @@ impl Default for Budget {
     }
 }
 
-/// Which numbers a parser gives.
+/// The types of parsed numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
-    /// Every number is a float, as `json.Unmarshal` into an `interface{}` gives it: what Helm's values and `fromYaml` hold.
+    /// Every number is a float, as `json.Unmarshal` into an `interface{}` produces it: the numbers of Helm's
+    /// values and `fromYaml`.
     #[default]
     Float,
-    /// Whole numbers stay [`Value::Int`](crate::Value) or [`Value::Uint`](crate::Value).
+    /// Integers stay [`Value::Int`](crate::Value) or [`Value::Uint`](crate::Value).
     Exact,
 }

@@ -1,18 +1,18 @@
-//! The classes of characters libyaml knows: takes UTF-8 bytes and a place, gives yes or no.
+//! Character classes of libyaml, on UTF-8 bytes.
 
-/// Ends a run of plain characters, or needs a second look.
+/// Ends a run of plain characters, or needs a closer check.
 const PLAIN: u8 = 1;
-/// Ends one inside brackets.
+/// Ends such a run inside brackets.
 const FLOW: u8 = 2;
-/// Ends a run between double quotes, or needs a second look.
+/// Ends a run between double quotes, or needs a closer check.
 const QUOTED: u8 = 4;
-/// Never an obstacle to writing a scalar plainly, except as its first character.
-const EASY: u8 = 8;
-/// One character that go-yaml's reader lets through.
+/// Never prevents plain style, except as the first character.
+const PLAIN_SAFE: u8 = 8;
+/// A single-byte character that go-yaml's reader accepts.
 const READABLE: u8 = 16;
 
-/// Needs a second look between quotes, where blanks do not.
-const HARD: u8 = 32;
+/// Needs a closer check between quotes; blanks do not.
+const QUOTED_SPECIAL: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -33,10 +33,10 @@ const fn classes() -> [u8; 256] {
             bits |= QUOTED;
         }
         if matches!(class, b'\n' | b'\r' | 0 | b'\\' | 0xC2 | 0xE2) {
-            bits |= HARD;
+            bits |= QUOTED_SPECIAL;
         }
         if class > b' ' && class < 0x7F && class != b':' && class != b'#' {
-            bits |= EASY;
+            bits |= PLAIN_SAFE;
         }
         if matches!(class, 0x20..=0x7E | b'\n' | b'\t' | b'\r') {
             bits |= READABLE;
@@ -51,14 +51,14 @@ fn class(byte: u8) -> u8 {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
 
-/// Whether `byte` is a character by itself that may stand in a text.
+/// Whether `byte` is a character by itself that a text may contain.
 #[inline]
 pub(crate) fn is_readable(byte: u8) -> bool {
     class(byte) & READABLE != 0
 }
 
-/// How many bytes at the start of `text` are such characters, as far as whole blocks go. Without a way out in the middle
-/// a block is a few instructions.
+/// Returns the number of readable bytes at the start of `text`, in whole blocks. Without an early exit a
+/// block is a few instructions.
 pub(crate) fn readable_blocks(text: &[u8]) -> usize {
     let (blocks, _) = text.as_chunks::<64>();
     let good = |byte: u8| (0x20..=0x7E).contains(&byte) | matches!(byte, b'\n' | b'\t' | b'\r');
@@ -66,31 +66,31 @@ pub(crate) fn readable_blocks(text: &[u8]) -> usize {
     64 * blocks.iter().take_while(all_good).count()
 }
 
-/// Whether a plain scalar might end at `byte`.
+/// Whether a plain scalar may end at `byte`.
 #[inline]
 pub(crate) fn may_end_plain(byte: u8, flow: bool) -> bool {
     class(byte) & if flow { PLAIN | FLOW } else { PLAIN } != 0
 }
 
-/// Whether `byte` might mean something between quotes.
+/// Whether `byte` may have a meaning between quotes.
 #[inline]
 pub(crate) fn may_end_quoted(byte: u8) -> bool {
     class(byte) & QUOTED != 0
 }
 
-/// Whether `byte` needs a second look between quotes, other than the quote itself.
+/// Whether `byte` needs a closer check between quotes, other than the quote itself.
 #[inline]
-pub(crate) fn is_hard_in_quotes(byte: u8) -> bool {
-    class(byte) & HARD != 0
+pub(crate) fn is_special_in_quotes(byte: u8) -> bool {
+    class(byte) & QUOTED_SPECIAL != 0
 }
 
-/// Whether `byte` may stand anywhere in a plain scalar but at its start.
+/// Whether `byte` may occur anywhere in a plain scalar except at its start.
 #[inline]
-pub(crate) fn is_easy(byte: u8) -> bool {
-    class(byte) & EASY != 0
+pub(crate) fn is_plain_safe(byte: u8) -> bool {
+    class(byte) & PLAIN_SAFE != 0
 }
 
-/// The length of the character that starts with `byte`.
+/// Returns the length of the character that starts with `byte`.
 pub(crate) fn width(byte: u8) -> usize {
     match byte {
         0xC0..=0xDF => 2,
@@ -105,7 +105,7 @@ pub(crate) fn is_break(text: &[u8], at: usize) -> bool {
     break_len(text, at) > 0
 }
 
-/// The length of the line break at `at`, CR LF counting as one; 0 for none.
+/// Returns the length of the line break at `at`, CR LF counting as one; 0 for none.
 #[inline]
 pub(crate) fn break_len(text: &[u8], at: usize) -> usize {
     match text.get(at) {
@@ -121,7 +121,7 @@ fn is_separator(text: &[u8], at: usize) -> bool {
     text.get(at + 1) == Some(&0x80) && matches!(text.get(at + 2), Some(0xA8 | 0xA9))
 }
 
-/// Whether go-yaml writes the character at `at` as it is. Its idea of this leaves out everything beyond U+FFFF.
+/// Whether go-yaml writes the character at `at` unescaped. Its definition excludes everything beyond U+FFFF.
 pub(crate) fn is_printable(text: &[u8], at: usize) -> bool {
     let next = |n: usize| text.get(at + n).copied().unwrap_or(0);
     match text.get(at) {

@@ -1,4 +1,4 @@
-//! YAML text to a plain tree, as `sigs.k8s.io/yaml` reads it: go-yaml v2 first, then what JSON makes of that.
+//! YAML text to a tree, as `sigs.k8s.io/yaml` decodes it: with go-yaml v2 first, then through JSON.
 
 mod binary;
 mod compare;
@@ -9,18 +9,19 @@ mod value;
 use crate::read::{Source, Tree, compose};
 use crate::{Budget, Error, Map, Numbers, Operation, Position, Problem, Value};
 
-/// How a text is read.
+/// Options of a parse.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Which numbers come out.
+    /// The types of numbers.
     pub numbers: Numbers,
-    /// Whether a key given twice is an error, as in `UnmarshalStrict`; otherwise the last one wins.
+    /// Whether a repeated key is an error, as in `UnmarshalStrict`; otherwise the last one wins.
     pub strict: bool,
-    /// What the text may cost.
+    /// The limits.
     pub budget: Budget,
 }
 
-/// Reads the first document of `text` as `yaml.Unmarshal` into an `interface{}` does: every number a float.
+/// Parses the first document of `text` as `yaml.Unmarshal` into an `interface{}` does: every number is a
+/// float.
 pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
     let options = Options {
         budget: *budget,
@@ -29,7 +30,7 @@ pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
     parse_with(text, &options)
 }
 
-/// Reads the first document of `text`.
+/// Parses the first document of `text`.
 pub fn parse_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Value, Error> {
     decode(text.as_ref(), options).map_err(|error| error.during(Operation::YamlToJson))
 }
@@ -43,7 +44,8 @@ fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
     }
 }
 
-/// Whether the first document of `text` reads as `value` with these options; that it cannot be read is a no.
+/// Reports whether the first document of `text` parses as `value` with these options; `false` if it does not
+/// parse.
 #[must_use]
 pub fn reads_as(text: impl AsRef<[u8]>, value: &Value, options: &Options) -> bool {
     let Ok(source) = Source::new(text.as_ref(), &options.budget) else {
@@ -56,26 +58,28 @@ pub fn reads_as(text: impl AsRef<[u8]>, value: &Value, options: &Options) -> boo
         return value.is_null();
     };
     let plain = options.numbers == Numbers::Exact && !options.strict;
-    let quick = plain.then(|| compare::means(tree, 0, value)).flatten();
+    let quick = plain.then(|| compare::node_matches(tree, 0, value)).flatten();
     quick.unwrap_or_else(|| value::decode(tree, source.skipped, options).is_ok_and(|found| found == *value))
 }
 
-/// The value of one composed document.
+/// Returns the value of one composed document.
 pub(crate) fn tree_value(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
     value::decode(tree, skipped, options)
 }
 
-/// Reads a document that must be a map, as into a `map[string]interface{}`; an empty one or `null` is an empty map.
+/// Parses a document that must be a map, as into a `map[string]interface{}`; an empty document or `null` is
+/// an empty map.
 pub fn parse_map(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Map, Error> {
     into_map(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }
 
-/// Reads a document that must be a list, as into a `[]interface{}`; an empty one or `null` is an empty list.
+/// Parses a document that must be a list, as into a `[]interface{}`; an empty document or `null` is an empty
+/// list.
 pub fn parse_list(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Value>, Error> {
     into_list(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }
 
-/// What Go's JSON decoder does with a root that should be a map.
+/// Converts a root that must be a map, as Go's JSON decoder does.
 pub(crate) fn into_map(value: Value) -> Result<Map, Error> {
     match value {
         Value::Map(map) => Ok(map),
@@ -84,7 +88,7 @@ pub(crate) fn into_map(value: Value) -> Result<Map, Error> {
     }
 }
 
-/// What Go's JSON decoder does with a root that should be a list.
+/// Converts a root that must be a list, as Go's JSON decoder does.
 pub(crate) fn into_list(value: Value) -> Result<Vec<Value>, Error> {
     match value {
         Value::List(items) => Ok(items),

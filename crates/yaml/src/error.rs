@@ -1,21 +1,21 @@
-//! What can go wrong with a text or a tree, in Go's words: the text of an [`Error`] is what Helm would print.
+//! Errors in Go's words: the text of an [`Error`] is what Helm prints.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Bytes before it.
+    /// Number of bytes before it.
     pub offset: usize,
-    /// Its line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
 impl Position {
-    /// The start of a text.
+    /// Returns the start of a text.
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -26,28 +26,28 @@ impl Position {
     }
 }
 
-/// Why a text could not be read or a tree not be written.
+/// The reason why a text could not be parsed or a tree could not be written.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{operation}{problem}")]
 pub struct Error {
-    /// What was being done.
+    /// The operation that failed.
     pub operation: Operation,
-    /// What was wrong.
+    /// The problem.
     pub problem: Problem,
-    /// Where; the start of the text if the problem has no place in it.
+    /// The position; the start of the text if the problem has none.
     pub at: Position,
 }
 
-/// What was being done when a problem came up: the prefix Go's wrappers put before it.
+/// The operation during which a problem occurred, printed as the prefix that Go's wrappers add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Reading YAML or JSON itself, or writing YAML.
+    /// Parsing YAML or JSON, or writing YAML.
     Plain,
-    /// `sigs.k8s.io/yaml` turning YAML into JSON.
+    /// `sigs.k8s.io/yaml` converting YAML to JSON.
     YamlToJson,
-    /// `sigs.k8s.io/yaml` reading that JSON.
+    /// `sigs.k8s.io/yaml` decoding that JSON.
     JsonToValue,
-    /// `sigs.k8s.io/yaml` writing JSON first.
+    /// `sigs.k8s.io/yaml` encoding JSON.
     ValueToJson,
 }
 
@@ -62,61 +62,62 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What was wrong.
+/// The cause of an error.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// The text is not YAML. `line` is the number Go prints, which is not always where the problem is.
+    /// The text is not YAML. `line` is the number that Go prints, which is not always the position of the
+    /// problem.
     #[error("yaml: {}{problem}", GoLine(*.line))]
     Syntax {
-        /// What the scanner or parser of go-yaml says.
+        /// The message of go-yaml's scanner or parser.
         problem: Cow<'static, str>,
-        /// The line Go prints; 0 for none.
+        /// The line that Go prints; 0 for none.
         line: usize,
     },
-    /// An alias names no anchor.
+    /// An alias refers to an unknown anchor.
     #[error("yaml: unknown anchor '{name}' referenced")]
     UnknownAnchor {
         /// The name.
         name: String,
     },
-    /// An anchor's value holds its own alias.
+    /// The value of an anchor contains its own alias.
     #[error("yaml: anchor '{name}' value contains itself")]
     CyclicAnchor {
         /// The name.
         name: String,
     },
-    /// Aliases repeat too much.
+    /// Aliases repeat too many nodes.
     #[error("yaml: document contains excessive aliasing")]
     ExcessiveAliasing,
-    /// A list or a map is the key of a map.
+    /// A list or a map is used as the key of a map.
     #[error("yaml: invalid map key: {key}")]
     InvalidKey {
         /// The key, in Go's syntax.
         key: String,
     },
-    /// `<<` wants maps.
+    /// The value of `<<` is not a map or a list of maps.
     #[error("yaml: map merge requires map or sequence of maps as the value")]
     Merge,
-    /// A scalar does not fit its explicit tag.
+    /// A scalar does not match its explicit tag.
     #[error("yaml: cannot decode {found} `{text}` as a {wanted}")]
     Tag {
         /// The tag that its text resolves to.
         found: &'static str,
         /// The scalar.
         text: String,
-        /// The tag it carries.
+        /// Its explicit tag.
         wanted: &'static str,
     },
-    /// `!!binary` without base64.
+    /// `!!binary` without valid base64.
     #[error("yaml: !!binary value contains invalid base64 data")]
     Binary,
-    /// Keys given twice, where the caller asked to be strict.
+    /// Repeated keys, in strict mode.
     #[error("yaml: unmarshal errors:\n  {}", .lines.join("\n  "))]
     Duplicates {
         /// One line per key.
         lines: Vec<String>,
     },
-    /// A key that JSON cannot hold.
+    /// A key that JSON cannot represent.
     #[error("unsupported map key of type: {kind}, key: {key}, value: {value}")]
     UnsupportedKey {
         /// Its Go type.
@@ -126,38 +127,38 @@ pub enum Problem {
         /// Its value, in Go's syntax.
         value: String,
     },
-    /// NaN or an infinity, which JSON cannot hold.
+    /// NaN or an infinity, which JSON cannot represent.
     #[error("json: unsupported value: {value}")]
     UnsupportedNumber {
         /// The number as Go prints it.
         value: &'static str,
     },
-    /// A JSON value of another kind than asked for.
+    /// A JSON value of an unexpected kind.
     #[error("json: cannot unmarshal {found} into Go value of type {wanted}")]
     Kind {
         /// The kind found; for a number out of range with its text.
         found: Cow<'static, str>,
-        /// The Go type asked for.
+        /// The expected Go type.
         wanted: &'static str,
     },
     /// The text is not JSON.
     #[error("{problem}")]
     Json {
-        /// What `encoding/json` says.
+        /// The message of `encoding/json`.
         problem: String,
     },
-    /// The text costs more than its [`Budget`](crate::Budget).
+    /// The text exceeds its [`Budget`](crate::Budget).
     #[error("more than {limit} {of}")]
     Budget {
-        /// What there is too much of.
+        /// The exceeded quantity.
         of: &'static str,
-        /// How much would do.
+        /// The limit.
         limit: usize,
     },
-    /// go-yaml's writer refuses the value.
+    /// go-yaml's writer rejects the value.
     #[error("yaml: {problem}")]
     Unwritable {
-        /// What it says.
+        /// The message of go-yaml.
         problem: &'static str,
     },
 }
@@ -174,7 +175,7 @@ impl fmt::Display for GoLine {
 }
 
 impl Problem {
-    /// This problem at `at`, with no prefix.
+    /// Creates an error at `at`, without a prefix.
     #[must_use]
     pub fn at(self, at: Position) -> Error {
         Error {
@@ -186,7 +187,7 @@ impl Problem {
 }
 
 impl Error {
-    /// The same error under another prefix.
+    /// Sets the operation that failed.
     #[must_use]
     pub fn during(mut self, operation: Operation) -> Self {
         self.operation = operation;

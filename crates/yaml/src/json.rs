@@ -1,4 +1,4 @@
-//! JSON text to a plain tree, as Go's `encoding/json` reads it, with its errors.
+//! JSON text to a tree, as Go's `encoding/json` decodes it, with its errors.
 
 use mainstay_gostd::quote::quote_rune;
 use mainstay_gostd::utf8::to_string_lossy;
@@ -6,19 +6,21 @@ use mainstay_gostd::utf8::to_string_lossy;
 use crate::decode::{into_list, into_map};
 use crate::{Budget, Error, Map, Numbers, Position, Problem, Value};
 
-/// Reads `text` as `json.Unmarshal` into an `interface{}` does.
+/// Parses `text` as `json.Unmarshal` into an `interface{}` does.
 pub fn parse_json(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Value, Error> {
     let (value, overflow) = read(text.as_ref(), numbers, budget)?;
     overflow.map_or(Ok(value), Err)
 }
 
-/// Reads JSON that must be a map, as into a `map[string]interface{}`; `null` is an empty map here (Go gives a nil one).
+/// Parses JSON that must be a map, as into a `map[string]interface{}`; `null` is an empty map here (a nil map
+/// in Go).
 pub fn parse_json_map(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Map, Error> {
     let (map, error) = parse_json_map_partial(text, numbers, budget);
     error.map_or(Ok(map), Err)
 }
 
-/// The same, with what Go leaves in the map next to an error: everything but the numbers no float can hold.
+/// Parses a map and also returns what Go leaves in the map next to an error: everything but the numbers that
+/// no float can represent.
 pub fn parse_json_map_partial(
     text: impl AsRef<[u8]>,
     numbers: Numbers,
@@ -31,7 +33,8 @@ pub fn parse_json_map_partial(
     }
 }
 
-/// Reads JSON that must be a list, as into a `[]interface{}`; `null` is an empty list here (Go gives a nil one).
+/// Parses JSON that must be a list, as into a `[]interface{}`; `null` is an empty list here (a nil slice in
+/// Go).
 pub fn parse_json_list(
     text: impl AsRef<[u8]>,
     numbers: Numbers,
@@ -42,7 +45,8 @@ pub fn parse_json_list(
     overflow.map_or(Ok(items), Err)
 }
 
-/// The value, and the first number that no float can hold: Go reads on behind it and tells at the end.
+/// Returns the value and the first number that no float can represent: Go continues after it and reports it
+/// at the end.
 fn read(text: &[u8], numbers: Numbers, budget: &Budget) -> Result<(Value, Option<Error>), Error> {
     let mut reader = Reader {
         text,
@@ -62,7 +66,7 @@ fn read(text: &[u8], numbers: Numbers, budget: &Budget) -> Result<(Value, Option
         return Err(reader.unexpected("after top-level value"));
     }
     if reader.overflow.is_some() && value.is_null() {
-        // The root itself: for its kind it is still a number.
+        // The root itself: its kind is still a number.
         value = Value::Float(0.0);
     }
     Ok((value, reader.overflow))
@@ -186,7 +190,7 @@ impl Reader<'_> {
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
         let text = std::str::from_utf8(digits).unwrap_or_default();
-        Ok(self.number_of(text, whole))
+        Ok(self.number_value(text, whole))
     }
 
     fn digits(&mut self, context: &str) -> Read<()> {
@@ -200,7 +204,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number_of(&mut self, text: &str, whole: bool) -> Value {
+    fn number_value(&mut self, text: &str, whole: bool) -> Value {
         if whole && self.numbers == Numbers::Exact {
             if let Ok(value) = text.parse() {
                 return Value::Int(value);
@@ -217,7 +221,7 @@ impl Reader<'_> {
             found: format!("number {text}").into(),
             wanted: "float64",
         };
-        let error = problem.at(self.mark());
+        let error = problem.at(self.position());
         self.overflow.get_or_insert(error);
         Value::Null
     }
@@ -267,7 +271,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `XXXX`, and the second half of a pair if one follows.
+    /// Parses `XXXX`, and the second half of a surrogate pair if one follows.
     fn code(&mut self, out: &mut String) -> Read<()> {
         let first = self.hex()?;
         if let (0xD800..0xDC00, Some(second)) = (first, self.second_half()) {
@@ -317,29 +321,29 @@ impl Reader<'_> {
         }
     }
 
-    /// The error for the byte here, or for the end of the text between two tokens.
+    /// Returns the error for the byte here, or for the end of the text between two tokens.
     fn unexpected(&self, context: &str) -> Error {
         let problem = match self.peek() {
             None => "unexpected end of JSON input".to_owned(),
             Some(byte) => format!("invalid character {} {context}", quote_rune(byte)),
         };
-        Problem::Json { problem }.at(self.mark())
+        Problem::Json { problem }.at(self.position())
     }
 
-    /// The same inside a token: Go tries the end of the text as a space.
+    /// Returns the error inside a token, where Go treats the end of the text as a space.
     fn cut_short(&self, context: &str) -> Error {
         let problem = format!(
             "invalid character {} {context}",
             quote_rune(self.peek().unwrap_or(b' '))
         );
-        Problem::Json { problem }.at(self.mark())
+        Problem::Json { problem }.at(self.position())
     }
 
     fn over(&self, of: &'static str, limit: usize) -> Error {
-        Problem::Budget { of, limit }.at(self.mark())
+        Problem::Budget { of, limit }.at(self.position())
     }
 
-    fn mark(&self) -> Position {
+    fn position(&self) -> Position {
         let before = self.text.get(..self.at).unwrap_or_default();
         let line_start = before
             .iter()

@@ -1,4 +1,4 @@
-//! JSON as Go's `encoding/json` writes it: takes a tree pushed into a [`Sink`], gives text.
+//! JSON as Go's `encoding/json` writes it.
 
 use std::borrow::Cow;
 
@@ -13,26 +13,27 @@ pub struct JsonWriter {
     out: String,
     escape_html: bool,
     indent: Option<&'static str>,
-    /// How many entries each open list or map has had.
+    /// Number of entries written so far for each open list or map.
     open: Vec<usize>,
     after_key: bool,
     error: Option<Error>,
 }
 
 impl JsonWriter {
-    /// One line, `<`, `>` and `&` escaped: `json.Marshal`, Helm's `toJson`.
+    /// Creates a writer of one line with `<`, `>` and `&` escaped: `json.Marshal`, Helm's `toJson`.
     #[must_use]
     pub fn compact() -> Self {
         Self::new(true, None)
     }
 
-    /// Indented by two spaces, escaped: `json.MarshalIndent(v, "", "  ")`, Sprig's `toPrettyJson`.
+    /// Creates a writer that indents by two spaces and escapes HTML: `json.MarshalIndent(v, "", "  ")`,
+    /// Sprig's `toPrettyJson`.
     #[must_use]
     pub fn pretty() -> Self {
         Self::new(true, Some("  "))
     }
 
-    /// One line, HTML left alone: Sprig's `toRawJson`.
+    /// Creates a writer of one line that does not escape HTML: Sprig's `toRawJson`.
     #[must_use]
     pub fn raw() -> Self {
         Self::new(false, None)
@@ -49,7 +50,7 @@ impl JsonWriter {
         }
     }
 
-    /// The text, or the first thing that JSON could not hold.
+    /// Returns the text, or the first value that JSON cannot represent.
     pub fn finish(self) -> Result<String, Error> {
         match self.error {
             Some(error) => Err(error),
@@ -57,7 +58,7 @@ impl JsonWriter {
         }
     }
 
-    /// What comes before an item or a key: a comma, a line.
+    /// Writes the separator before an item or a key: a comma, a line break.
     fn before_entry(&mut self) {
         if std::mem::take(&mut self.after_key) {
             return;
@@ -161,7 +162,7 @@ impl Sink for JsonWriter {
     }
 }
 
-/// A JSON string; bytes that are no UTF-8 become `\ufffd`, one each.
+/// Appends a JSON string; each byte that is not UTF-8 becomes `\ufffd`.
 pub(crate) fn push_quoted(out: &mut String, text: &[u8], escape_html: bool) {
     out.push('"');
     let mut rest = text;
@@ -216,17 +217,17 @@ fn escape(character: char, escape_html: bool) -> Option<Cow<'static, str>> {
     })
 }
 
-/// `json.Marshal`.
+/// Formats as `json.Marshal` does.
 pub fn to_json(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::compact())
 }
 
-/// `json.MarshalIndent` with two spaces.
+/// Formats as `json.MarshalIndent` with two spaces does.
 pub fn to_json_pretty(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::pretty())
 }
 
-/// JSON without HTML escapes.
+/// Formats JSON without HTML escapes.
 pub fn to_json_raw(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::raw())
 }

@@ -1,5 +1,5 @@
-//! Text and values, both ways, exactly as Go does it: takes YAML or JSON text, gives values with spans, and back.
-//! Knows nothing of Kubernetes, charts or templates.
+//! YAML and JSON exactly as Go parses and writes them: text with positions to values, and values to text.
+//! Independent of Kubernetes, charts and templates.
 
 mod budget;
 mod chars;

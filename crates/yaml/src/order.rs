@@ -1,4 +1,4 @@
-//! The orders in which Go's writers put map keys: takes keys, gives their order. Knows nothing of values.
+//! The orders in which Go's writers sort map keys.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use mainstay_gostd::utf8;
 use crate::KeyOrder;
 
 impl KeyOrder {
-    /// Whether `a` comes before `b`.
+    /// Reports whether `a` sorts before `b`.
     #[must_use]
     pub fn before(self, a: &[u8], b: &[u8]) -> bool {
         match self {
@@ -20,8 +20,8 @@ impl KeyOrder {
 
     /// Sorts `items` by their keys.
     ///
-    /// The natural orders are no total orders (`2` < `10` < `1a` < `2`), where the standard sort may panic; with such
-    /// keys Go's result depends on its random map order, ours on the order given.
+    /// The natural orders are not total orders (`2` < `10` < `1a` < `2`), where the standard sort may panic;
+    /// with such keys Go's result depends on its random map order, this one on the given order.
     pub fn sort<T>(self, items: &mut [T], key: impl Fn(&T) -> &[u8]) {
         if self == Self::Bytes {
             items.sort_by(|a, b| key(a).cmp(key(b)));
@@ -31,7 +31,8 @@ impl KeyOrder {
     }
 }
 
-/// The order of go-yaml v2's keys, digits as numbers; `Greater` also where it knows no order.
+/// Compares keys in the order of go-yaml v2, with digits as numbers; `Greater` also where it defines no
+/// order.
 #[must_use]
 pub fn natural_cmp(a: &[u8], b: &[u8]) -> Ordering {
     if a == b {
@@ -43,7 +44,7 @@ pub fn natural_cmp(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// A merge sort: safe with any `before`, stable, n log n.
+/// A merge sort: stable, n log n, and safe with any `before`.
 fn merge_sort<T>(items: &mut [T], before: &dyn Fn(&T, &T) -> bool) {
     let mut order: Vec<usize> = (0..items.len()).collect();
     let mut merged = Vec::with_capacity(order.len());
@@ -76,7 +77,7 @@ fn merge<T>(
     out.extend(right);
 }
 
-/// Puts the item `order[i]` at `i`, for every `i`.
+/// Moves the item `order[i]` to `i`, for every `i`.
 fn permute<T>(items: &mut [T], mut order: Vec<usize>) {
     for start in 0..order.len() {
         let mut at = start;
@@ -110,7 +111,7 @@ fn natural_before(a: &[u8], b: &[u8], digits: bool) -> bool {
     differ_at(&a, &b, same, digits)
 }
 
-/// Decides between two keys whose first difference is at `at`.
+/// Compares two keys whose first difference is at `at`.
 fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
     let (Some(&x), Some(&y)) = (a.get(at), b.get(at)) else {
         return a.len() < b.len();
@@ -123,7 +124,7 @@ fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
             return if after_digit { x_letter } else { y_letter };
         }
     }
-    // A zero after other digits is no leading zero: both numbers get a digit before it.
+    // A zero after other digits is not a leading zero: both numbers get a digit before it.
     let inner_zero = (x == '0' || y == '0')
         && a.iter()
             .take(at)

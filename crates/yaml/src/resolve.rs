@@ -1,4 +1,5 @@
-//! What a plain scalar means: takes its text, gives the value go-yaml sees in it. Knows nothing of quotes or tags.
+//! Resolution of plain scalars to the values that go-yaml sees in them. Quotes and tags are handled by the
+//! caller.
 
 use crate::timestamp;
 
@@ -12,49 +13,49 @@ pub(crate) enum Resolved {
     Float(f64),
     /// A date or time; the text itself is the value.
     Timestamp,
-    /// Nothing but a string.
+    /// A string.
     Text,
 }
 
-/// Which generation of go-yaml reads or will read the scalar.
+/// The go-yaml version whose rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Generation {
+pub(crate) enum GoYamlVersion {
     V2,
     V3,
 }
 
-/// Resolves `text`; `dates` says whether it may be a timestamp.
-pub(crate) fn resolve(text: &str, generation: Generation, dates: bool) -> Resolved {
+/// Resolves `text`; `dates` allows timestamps.
+pub(crate) fn resolve(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
     let Some(first) = text.bytes().next() else {
         return Resolved::Null;
     };
     match first {
-        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text, generation),
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text, version),
         b'.' => special_float(text)
             .or_else(|| dotted_float(text))
             .unwrap_or(Resolved::Text),
-        b'0'..=b'9' | b'+' | b'-' => number(text, generation, dates),
+        b'0'..=b'9' | b'+' | b'-' => number(text, version, dates),
         _ => Resolved::Text,
     }
 }
 
-fn word(text: &str, generation: Generation) -> Resolved {
+fn word(text: &str, version: GoYamlVersion) -> Resolved {
     match text {
         "true" | "True" | "TRUE" => Resolved::Bool(true),
         "false" | "False" | "FALSE" => Resolved::Bool(false),
         "~" | "null" | "Null" | "NULL" => Resolved::Null,
-        _ if generation == Generation::V3 => Resolved::Text,
+        _ if version == GoYamlVersion::V3 => Resolved::Text,
         "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Resolved::Bool(true),
         "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Resolved::Bool(false),
         _ => Resolved::Text,
     }
 }
 
-/// Whether YAML 1.1 reads a boolean here and v3 does not: v3 quotes these for older readers.
+/// Whether YAML 1.1 has a boolean here and v3 does not: v3 quotes these for older parsers.
 pub(crate) fn is_old_bool(text: &str) -> bool {
     text.len() <= 3
-        && matches!(word(text, Generation::V2), Resolved::Bool(_))
-        && word(text, Generation::V3) == Resolved::Text
+        && matches!(word(text, GoYamlVersion::V2), Resolved::Bool(_))
+        && word(text, GoYamlVersion::V3) == Resolved::Text
 }
 
 fn special_float(text: &str) -> Option<Resolved> {
@@ -66,7 +67,7 @@ fn special_float(text: &str) -> Option<Resolved> {
     }))
 }
 
-/// A float that starts with its dot, where Go allows `_` between digits.
+/// Parses a float that starts with its dot, where Go allows `_` between digits.
 fn dotted_float(text: &str) -> Option<Resolved> {
     if !text.contains('_') {
         return decimal(text);
@@ -92,7 +93,7 @@ fn dotted_float(text: &str) -> Option<Resolved> {
     }
 }
 
-/// A decimal float in the form YAML allows; out of range is no float.
+/// Parses a decimal float in the form that YAML allows; a number out of range is not a float.
 fn decimal(text: &str) -> Option<Resolved> {
     if !is_decimal(text.as_bytes()) {
         return None;
@@ -141,7 +142,7 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-fn number(text: &str, generation: Generation, dates: bool) -> Resolved {
+fn number(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
     if let Some(special) = special_float(text) {
         return special;
     }
@@ -152,24 +153,24 @@ fn number(text: &str, generation: Generation, dates: bool) -> Resolved {
         return Resolved::Text;
     }
     if text.contains('_') {
-        return joined_number(&text.replace('_', ""), generation);
+        return joined_number(&text.replace('_', ""), version);
     }
-    joined_number(text, generation)
+    joined_number(text, version)
 }
 
-/// Whether every byte may be part of a number in some base: spares words like `5m` the attempts below.
+/// Whether every byte may be part of a number in some base. Skips the attempts below for words like `5m`.
 fn may_be_number(text: &[u8]) -> bool {
     text.iter().all(|byte| {
         byte.is_ascii_hexdigit() || matches!(byte, b'_' | b'+' | b'-' | b'.' | b'x' | b'X' | b'o' | b'O')
     })
 }
 
-fn joined_number(text: &str, generation: Generation) -> Resolved {
+fn joined_number(text: &str, version: GoYamlVersion) -> Resolved {
     whole(text)
         .or_else(|| decimal(text))
         .or_else(|| loose_base(text, "0b", 2))
         .or_else(|| {
-            (generation == Generation::V3)
+            (version == GoYamlVersion::V3)
                 .then(|| loose_base(text, "0o", 8))
                 .flatten()
         })
@@ -195,7 +196,7 @@ fn whole(text: &str) -> Option<Resolved> {
     }
 }
 
-/// The base that Go's prefixes announce, and the digits after them; `0` alone announces an octal number.
+/// Splits Go's base prefix from the digits; a leading `0` means octal.
 fn base(digits: &str) -> Option<(u32, &str)> {
     let Some(rest) = digits.strip_prefix('0') else {
         return (!digits.is_empty()).then_some((10, digits));
@@ -211,14 +212,14 @@ fn base(digits: &str) -> Option<(u32, &str)> {
 }
 
 fn unsigned(digits: &str, base: u32) -> Option<u64> {
-    // The standard parser would take a second sign.
+    // The standard parser would accept a second sign.
     if digits.starts_with(['+', '-']) {
         return None;
     }
     u64::from_str_radix(digits, base).ok()
 }
 
-/// go-yaml's second look at `0b…` and v3's at `0o…`: there a sign may follow the prefix.
+/// go-yaml's second attempt at `0b…`, and v3's at `0o…`: here a sign may follow the prefix.
 fn loose_base(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
     if let Some(digits) = text.strip_prefix(prefix) {
         return i64::from_str_radix(digits, base).ok().map(Resolved::Int);
@@ -232,7 +233,7 @@ fn loose_base(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
         .map(Resolved::Int)
 }
 
-/// Whether YAML 1.1 reads a base-60 number: both generations quote these although they do not read them.
+/// Whether YAML 1.1 has a base-60 number here: both versions quote these although they do not parse them.
 pub(crate) fn is_base60(text: &str) -> bool {
     let text = strip_sign(text.as_bytes());
     if !text.first().is_some_and(u8::is_ascii_digit) {
@@ -254,7 +255,7 @@ pub(crate) fn is_base60(text: &str) -> bool {
     groups > 0 && (rest.is_empty() || is_base60_fraction(rest))
 }
 
-/// `[0-5]?[0-9]`, as long as possible; what follows it.
+/// Matches `[0-5]?[0-9]`, as long as possible; returns the rest.
 fn base60_digits(text: &[u8]) -> Option<&[u8]> {
     match text {
         [b'0'..=b'5', b'0'..=b'9', rest @ ..] | [b'0'..=b'9', rest @ ..] => Some(rest),
@@ -272,7 +273,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Resolved) {
-        assert_eq!(resolve(text, Generation::V2, true), expected, "{text}");
+        assert_eq!(resolve(text, GoYamlVersion::V2, true), expected, "{text}");
     }
 
     #[test]

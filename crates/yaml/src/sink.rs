@@ -1,24 +1,25 @@
-//! How a tree is written: its owner walks it and pushes each node into a [`Sink`], so that no tree is copied first.
+//! The interface between trees and writers: the owner of a tree traverses it and passes each node to a
+//! [`Sink`], so no tree is copied.
 
 /// A writer of one tree: YAML in one of its styles, JSON, or a builder of another tree.
 ///
-/// The caller announces lengths, so that `{}` and `[]` need no look-ahead, and pushes map entries in [`Sink::key_order`]
-/// (sort them with [`KeyOrder::sort`]).
-/// Strings are bytes, as in Go; a writer that needs UTF-8 replaces what is not, as `encoding/json` does.
+/// The caller announces lengths, so that `{}` and `[]` need no lookahead, and passes map entries in
+/// [`Sink::key_order`] (sort them with [`KeyOrder::sort`]). Strings are bytes, as in Go; a writer that needs
+/// UTF-8 replaces invalid bytes as `encoding/json` does.
 pub trait Sink {
-    /// The order in which this writer wants the keys of a map.
+    /// Returns the order of map keys that this writer expects.
     fn key_order(&self) -> KeyOrder;
-    /// A null.
+    /// Writes a null.
     fn null(&mut self);
-    /// A boolean.
+    /// Writes a boolean.
     fn bool(&mut self, value: bool);
-    /// A signed integer.
+    /// Writes a signed integer.
     fn int(&mut self, value: i64);
-    /// An unsigned integer.
+    /// Writes an unsigned integer.
     fn uint(&mut self, value: u64);
-    /// A floating-point number.
+    /// Writes a floating-point number.
     fn float(&mut self, value: f64);
-    /// A string.
+    /// Writes a string.
     fn string(&mut self, value: &[u8]);
     /// Opens a list of `len` items.
     fn begin_list(&mut self, len: usize);
@@ -26,7 +27,7 @@ pub trait Sink {
     fn end_list(&mut self);
     /// Opens a map of `len` entries.
     fn begin_map(&mut self, len: usize);
-    /// The key of the entry whose value comes next.
+    /// Writes the key of the next entry.
     fn key(&mut self, key: &[u8]);
     /// Closes the innermost map.
     fn end_map(&mut self);
@@ -37,8 +38,9 @@ pub trait Sink {
 pub enum KeyOrder {
     /// By bytes, as Go's JSON encoder sorts them.
     Bytes,
-    /// Digits as numbers (`a2` before `a10`), as go-yaml v2 sorts them; see [`natural_cmp`](crate::natural_cmp).
+    /// Digits as numbers (`a2` before `a10`), as go-yaml v2 sorts them; see
+    /// [`natural_cmp`](crate::natural_cmp).
     Natural,
-    /// The same with go-yaml v3's one change: after equal digits a letter comes first (`1a` before `10`).
+    /// Like `Natural` with go-yaml v3's change: after equal digits a letter comes first (`1a` before `10`).
     NaturalDigits,
 }

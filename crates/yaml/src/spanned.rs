@@ -1,54 +1,53 @@
-//! YAML text to a tree that remembers where everything was: takes a whole stream, gives every document with spans.
-//! Knows what was written, not what it means: scalars are text, aliases stay aliases.
+//! Parsing into a tree with the position of every node. Scalars stay text and aliases stay aliases.
 
 use std::borrow::Cow;
 
 use crate::read::{Kind, Source, Style, Tree, TreeNode, compose, compose_text};
 use crate::{Budget, Error, Numbers, Options, Position, Value, decode};
 
-/// From where to where in the text; the end is just behind the last character.
+/// A range of the text; the end is exclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The first character.
+    /// Position of the first character.
     pub start: Position,
-    /// Just behind the last one.
+    /// Position after the last character.
     pub end: Position,
 }
 
-/// The number of a node in its document.
+/// The index of a node in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document<'a> {
-    /// Where it is, marks like `---` included.
+    /// Range of the document, including markers such as `---`.
     pub span: Span,
-    /// Its nodes in the order they start; the first is the root.
+    /// The nodes in the order in which they start; the first is the root.
     pub nodes: Vec<Node<'a>>,
 }
 
 /// One node of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node<'a> {
-    /// Where it is, its anchor and tag included. A block ends with its last child.
+    /// Range of the node, including its anchor and tag. A block ends with its last child.
     pub span: Span,
-    /// Its anchor, without `&`.
+    /// The anchor, without `&`.
     pub anchor: Option<Cow<'a, str>>,
-    /// Its tag in full, such as `tag:yaml.org,2002:str`.
+    /// The full tag, such as `tag:yaml.org,2002:str`.
     pub tag: Option<Box<str>>,
-    /// What it is.
+    /// The kind of node.
     pub kind: NodeKind<'a>,
 }
 
-/// What a node is.
+/// The kind and content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind<'a> {
-    /// A scalar, quotes and escapes resolved.
+    /// A scalar, with quotes and escapes resolved.
     Scalar {
-        /// Its text, borrowed where it stands in the input as it is.
+        /// The text, borrowed from the input where possible.
         text: Cow<'a, str>,
-        /// How it was written.
+        /// The style in which it was written.
         style: ScalarStyle,
     },
     /// A list.
@@ -60,7 +59,7 @@ pub enum NodeKind<'a> {
     },
     /// A map.
     Map {
-        /// Its keys and values, in their order.
+        /// The keys and values in their order.
         entries: Vec<(NodeId, NodeId)>,
         /// Whether it is in braces.
         flow: bool,
@@ -69,12 +68,12 @@ pub enum NodeKind<'a> {
     Alias {
         /// The anchor's name.
         name: Cow<'a, str>,
-        /// The node it stands for.
+        /// The node it refers to.
         target: NodeId,
     },
 }
 
-/// How a scalar was written.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarStyle {
     /// Without quotes.
@@ -83,31 +82,32 @@ pub enum ScalarStyle {
     Single,
     /// In double quotes.
     Double,
-    /// Behind `|`.
+    /// After `|`.
     Literal,
-    /// Behind `>`.
+    /// After `>`.
     Folded,
 }
 
 impl<'a> Document<'a> {
-    /// The root; none in a document without content.
+    /// Returns the root; `None` in a document without content.
     #[must_use]
     pub fn root(&self) -> Option<NodeId> {
         (!self.nodes.is_empty()).then_some(NodeId(0))
     }
 
-    /// The node `id`.
+    /// Returns the node `id`.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&Node<'a>> {
         self.nodes.get(id.0 as usize)
     }
 
-    /// The value at `key` of map `id`; of several the last, as when the document is read. Aliases are followed, merges not.
+    /// Returns the value at `key` of map `id`; the last of several equal keys, as in a parsed value. Follows
+    /// aliases, but not merges.
     #[must_use]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
         let mut id = id;
         while let NodeKind::Alias { target, .. } = &self.node(id)?.kind {
-            // An alias stands behind its target, so this ends.
+            // An alias comes after its target, so this loop ends.
             id = *target;
         }
         let NodeKind::Map { entries, .. } = &self.node(id)?.kind else {
@@ -121,7 +121,7 @@ impl<'a> Document<'a> {
             .map(|(_, value)| *value)
     }
 
-    /// The same, borrowing nothing.
+    /// Converts into a document that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Document<'static> {
         let own = |node: Node<'a>| Node {
@@ -147,14 +147,14 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The value reached from the root by going through `keys`.
+    /// Returns the value at the path `keys` from the root.
     #[must_use]
     pub fn find(&self, keys: &[&str]) -> Option<NodeId> {
         keys.iter().try_fold(self.root()?, |id, key| self.get(id, key))
     }
 }
 
-/// Reads every document of `text`.
+/// Parses every document of `text`.
 pub fn parse_spanned<'a, T: AsRef<[u8]> + ?Sized>(
     text: &'a T,
     budget: &Budget,
@@ -163,7 +163,7 @@ pub fn parse_spanned<'a, T: AsRef<[u8]> + ?Sized>(
     Ok(documents.into_iter().map(|(document, ())| document).collect())
 }
 
-/// Whether every document of `text` can be read, at the cost of reading and no more.
+/// Checks that every document of `text` parses, without building values.
 pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error> {
     let source = Source::new(text.as_ref(), budget)?;
     compose(&source, budget, true).map(drop)
@@ -178,8 +178,8 @@ pub struct SpannedValue<'a> {
     pub value: Result<Value, Error>,
 }
 
-/// Parses every document of `text` with spans and values, for callers that edit text and need its meaning as well. Integers
-/// stay integers; the last of several equal keys wins.
+/// Parses every document of `text` with spans and values, for callers that edit text and need its meaning as
+/// well. Integers stay integers; the last of several equal keys wins.
 pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
     text: &'a T,
     budget: &Budget,
@@ -196,7 +196,7 @@ pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
     Ok(documents.into_iter().map(spanned).collect())
 }
 
-/// Every document, with what `look` saw in it.
+/// Parses every document and applies `look` to its tree.
 fn read<'a, S>(
     text: &'a [u8],
     budget: &Budget,
@@ -212,7 +212,7 @@ fn read<'a, S>(
         let trees = compose_text(text, &source, budget, true)?;
         return Ok(trees.into_iter().map(both).collect());
     }
-    // UTF-16 was rewritten, so nothing of it can be borrowed.
+    // UTF-16 was converted, so nothing of it can be borrowed.
     let trees = compose(&source, budget, true)?.into_iter();
     Ok(trees
         .map(|tree| (look(&tree, skipped), tree))
@@ -227,22 +227,22 @@ fn document(mut tree: Tree<'_>, skipped: usize) -> Document<'_> {
     }
     Document {
         span: Span {
-            start: tree.start.mark(skipped),
-            end: tree.end.mark(skipped),
+            start: tree.start.position(skipped),
+            end: tree.end.position(skipped),
         },
         nodes,
     }
 }
 
-/// The node `id`, whose texts leave the tree.
+/// Converts the node `id`, moving its text out of the tree.
 fn node<'a>(tree: &mut Tree<'a>, id: usize, skipped: usize) -> Option<Node<'a>> {
     let raw = tree.nodes.get_mut(id)?;
     let (text, tag) = (std::mem::take(&mut raw.value), raw.tag.take());
     let raw = tree.nodes.get(id)?;
     Some(Node {
         span: Span {
-            start: raw.start.mark(skipped),
-            end: raw.end.mark(skipped),
+            start: raw.start.position(skipped),
+            end: raw.end.position(skipped),
         },
         anchor: raw.anchor.map(Cow::Borrowed),
         tag,

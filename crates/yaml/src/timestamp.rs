@@ -1,6 +1,6 @@
-//! Whether go-yaml reads a date or time in a scalar: takes text, gives yes or no. Knows nothing of calendars' meaning.
+//! Recognition of scalars that go-yaml parses as a date or time.
 
-/// The four layouts go-yaml tries with `time.Parse`.
+/// The four layouts that go-yaml tries with `time.Parse`.
 pub(crate) fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -27,7 +27,7 @@ impl Spaces for [u8] {
     }
 }
 
-/// `2006-1-2`, its day in its month; what follows.
+/// Matches `2006-1-2` with a valid day of the month; returns the rest.
 fn date(text: &[u8]) -> Option<&[u8]> {
     let (year, rest) = text.split_at_checked(4)?;
     let year = year
@@ -48,7 +48,7 @@ fn days(month: u32, year: u32) -> u32 {
     }
 }
 
-/// `15:4:5.999999999`; what follows.
+/// Matches `15:4:5.999999999`; returns the rest.
 fn clock(text: &[u8]) -> Option<&[u8]> {
     let (hour, rest) = number(text)?;
     let (minute, rest) = number(rest.strip_prefix(b":")?)?;
@@ -70,7 +70,7 @@ fn skip_fraction(text: &[u8]) -> &[u8] {
     }
 }
 
-/// `Z07:00`; what follows.
+/// Matches `Z07:00`; returns the rest.
 fn zone(text: &[u8]) -> Option<&[u8]> {
     match text {
         [b'Z', rest @ ..] => Some(rest),
@@ -85,7 +85,7 @@ fn zone(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// One or two digits; what follows.
+/// Matches one or two digits; returns the rest.
 fn number(text: &[u8]) -> Option<(u32, &[u8])> {
     let value = |digit: &u8| u32::from(digit - b'0');
     match text {

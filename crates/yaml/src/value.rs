@@ -1,19 +1,19 @@
-//! A plain owned tree: takes what the parsers build, gives it to any [`Sink`]. Knows nothing of text.
+//! An owned tree without positions, built by the parsers and written by any [`Sink`].
 
 use std::collections::BTreeMap;
 
 use crate::{KeyOrder, Sink};
 
-/// A map of a [`Value`], its keys in byte order.
+/// The map of a [`Value`], with its keys in byte order.
 pub type Map = BTreeMap<String, Value>;
 
-/// Every whole float below it fits an `i64`.
+/// Every integral float below this bound fits an `i64`.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// One node of a document.
 ///
-/// The parsers never build a tree deeper than [`Budget::depth`](crate::Budget), so walking, cloning, comparing and
-/// dropping one by recursion is safe.
+/// The parsers never build a tree deeper than [`Budget::depth`](crate::Budget), so recursive traversal,
+/// cloning, comparison and drop are safe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// `null`.
@@ -36,7 +36,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Pushes the whole tree into `sink`, map entries in the order the sink wants.
+    /// Writes the whole tree into `sink`, with map entries in the order of the sink.
     pub fn emit(&self, sink: &mut dyn Sink) {
         match self {
             Self::Null => sink.null(),
@@ -50,25 +50,25 @@ impl Value {
         }
     }
 
-    /// The entry `key` of a map; `None` for anything else.
+    /// Returns the entry `key` of a map, or `None` for any other value.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map().and_then(|map| map.get(key))
     }
 
-    /// The node reached by going through `keys`, map by map.
+    /// Returns the node at the path `keys`, map by map.
     #[must_use]
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         keys.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Whether this is `null`.
+    /// Reports whether this is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// The string, if this is one.
+    /// Returns the string, if this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// The boolean, if this is one.
+    /// Returns the boolean, if this is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -86,7 +86,7 @@ impl Value {
         }
     }
 
-    /// The whole number, if this is one that fits; a float without fraction counts.
+    /// Returns the integer, if this is one that fits; a float without fraction counts.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -100,7 +100,7 @@ impl Value {
         }
     }
 
-    /// The number as a float, if this is a number.
+    /// Returns the number as a float, if this is a number.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -111,7 +111,7 @@ impl Value {
         }
     }
 
-    /// The list, if this is one.
+    /// Returns the list, if this is one.
     #[must_use]
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
@@ -120,7 +120,7 @@ impl Value {
         }
     }
 
-    /// The map, if this is one.
+    /// Returns the map, if this is one.
     #[must_use]
     pub fn as_map(&self) -> Option<&Map> {
         match self {
@@ -129,7 +129,7 @@ impl Value {
         }
     }
 
-    /// The map, if this is one, to change.
+    /// Returns the map for modification, if this is one.
     #[must_use]
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         match self {
@@ -138,7 +138,8 @@ impl Value {
         }
     }
 
-    /// What Go's JSON errors call this kind of value: `string`, `number`, `bool`, `array`, `object` or `null`.
+    /// Returns the name that Go's JSON errors use for this kind of value: `string`, `number`, `bool`,
+    /// `array`, `object` or `null`.
     #[must_use]
     pub fn json_kind(&self) -> &'static str {
         match self {

@@ -1,15 +1,15 @@
-//! YAML as the two generations of go-yaml write it: takes a tree pushed into a [`Sink`], gives text.
+//! YAML as go-yaml v2 and v3 write it.
 
 mod analysis;
-mod detour;
 mod output;
+mod round_trip;
 mod scalar;
 
 use std::borrow::Cow;
 
 use mainstay_gostd::float::{format_float, special};
 
-use crate::resolve::Generation;
+use crate::resolve::GoYamlVersion;
 use crate::{Error, KeyOrder, Operation, Position, Problem, Sink, Value};
 use analysis::{Analysis, Style};
 use output::Output;
@@ -18,11 +18,11 @@ use output::Output;
 #[derive(Debug)]
 pub struct YamlWriter {
     out: Output,
-    generation: Generation,
+    version: GoYamlVersion,
     best_indent: usize,
     open: Vec<Open>,
-    /// What the node that comes next is.
-    place: Place,
+    /// The role of the next node.
+    position: ScanPosition,
     error: Option<Error>,
 }
 
@@ -37,7 +37,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ScanPosition {
     Root,
     Item,
     /// After a key on the same line, or after `? key`.
@@ -46,38 +46,38 @@ enum Place {
     },
 }
 
-/// Deeper trees are what go-yaml v2 refuses to read back.
-const DEEPEST: usize = 10_000;
+/// Maximum depth that go-yaml v2 parses in the round trip.
+const MAX_DEPTH: usize = 10_000;
 
-/// Lines of v2 break at the first space behind this column; v3 never breaks them.
+/// v2 breaks lines at the first space beyond this column; v3 never breaks lines.
 const V2_WIDTH: usize = 80;
 
 impl YamlWriter {
-    /// What `sigs.k8s.io/yaml` prints: Helm's `toYaml`.
+    /// Creates a writer with the output of `sigs.k8s.io/yaml`, used by Helm's `toYaml`.
     #[must_use]
     pub fn v2() -> Self {
-        Self::new(Generation::V2, V2_WIDTH, 2)
+        Self::new(GoYamlVersion::V2, V2_WIDTH, 2)
     }
 
-    /// What go-yaml v3 prints with this indent, 2 for Helm's `toYamlPretty`.
+    /// Creates a writer with the output of go-yaml v3 and this indent; Helm's `toYamlPretty` uses 2.
     #[must_use]
     pub fn v3(indent: usize) -> Self {
         let indent = if (2..=9).contains(&indent) { indent } else { 2 };
-        Self::new(Generation::V3, usize::MAX >> 1, indent)
+        Self::new(GoYamlVersion::V3, usize::MAX >> 1, indent)
     }
 
-    fn new(generation: Generation, width: usize, best_indent: usize) -> Self {
+    fn new(version: GoYamlVersion, width: usize, best_indent: usize) -> Self {
         Self {
             out: Output::new(width),
-            generation,
+            version,
             best_indent,
             open: Vec::new(),
-            place: Place::Root,
+            position: ScanPosition::Root,
             error: None,
         }
     }
 
-    /// The text with the newline at its end, or the first thing that could not be written.
+    /// Returns the text with a trailing newline, or the first error.
     pub fn finish(mut self) -> Result<String, Error> {
         if let Some(error) = self.error {
             return Err(error);
@@ -90,37 +90,37 @@ impl YamlWriter {
         self.error.get_or_insert(error);
     }
 
-    /// What stands before a node: `- ` or `:`.
-    fn begin_node(&mut self) -> Place {
-        let place = self.place;
-        match place {
-            Place::Root => {}
-            Place::Item => {
+    /// Writes the prefix of a node: `- ` or `:`.
+    fn begin_node(&mut self) -> ScanPosition {
+        let position = self.position;
+        match position {
+            ScanPosition::Root => {}
+            ScanPosition::Item => {
                 self.out.indent_line();
                 self.out.indicator("-", true, true);
             }
-            Place::Value { simple: true } => self.out.indicator(":", false, false),
-            Place::Value { simple: false } => {
+            ScanPosition::Value { simple: true } => self.out.indicator(":", false, false),
+            ScanPosition::Value { simple: false } => {
                 self.out.indent_line();
                 self.out.indicator(":", true, true);
             }
         }
-        place
+        position
     }
 
-    /// The indentation of what a node holds.
+    /// Returns the indentation of a node's content.
     fn deeper(&self, scalar: bool, in_list: bool) -> i64 {
         let (indent, best) = (self.out.indent, self.best_indent as i64);
-        match (indent < 0, self.generation) {
+        match (indent < 0, self.version) {
             (true, _) if scalar => best,
             (true, _) => 0,
-            (false, Generation::V2) => indent + best,
-            (false, Generation::V3) if in_list => indent + 2,
-            (false, Generation::V3) => best * ((indent + best) / best),
+            (false, GoYamlVersion::V2) => indent + best,
+            (false, GoYamlVersion::V3) if in_list => indent + 2,
+            (false, GoYamlVersion::V3) => best * ((indent + best) / best),
         }
     }
 
-    /// A scalar where only numbers, booleans and null can be: it needs no look.
+    /// Writes a number, a boolean or null, which need no analysis.
     fn word(&mut self, text: &str) {
         self.begin_node();
         self.out.blank();
@@ -131,35 +131,39 @@ impl YamlWriter {
 
     fn end_node(&mut self) {
         if let Some(open) = self.open.last() {
-            self.place = if open.list { Place::Item } else { self.place };
+            self.position = if open.list {
+                ScanPosition::Item
+            } else {
+                self.position
+            };
         }
     }
 
     fn begin(&mut self, list: bool, len: usize) {
-        let place = self.begin_node();
+        let position = self.begin_node();
         let open = Open {
             list,
             empty: len == 0,
             indent: self.out.indent,
         };
-        if self.open.len() >= DEEPEST {
+        if self.open.len() >= MAX_DEPTH {
             let problem = "exceeded max depth of 10000".into();
             self.fail(Problem::Syntax { problem, line: 0 }.at(Position::default()));
         }
         if open.empty {
             self.out.indicator(if list { "[" } else { "{" }, true, false);
         } else {
-            let beside_key = list && matches!(place, Place::Value { .. }) && !self.out.indention;
-            let same = self.generation == Generation::V2 && beside_key;
+            let beside_key = list && matches!(position, ScanPosition::Value { .. }) && !self.out.indention;
+            let same = self.version == GoYamlVersion::V2 && beside_key;
             if !same {
-                self.out.indent = self.deeper(false, place == Place::Item);
+                self.out.indent = self.deeper(false, position == ScanPosition::Item);
             }
         }
         self.open.push(open);
-        self.place = if list {
-            Place::Item
+        self.position = if list {
+            ScanPosition::Item
         } else {
-            Place::Value { simple: true }
+            ScanPosition::Value { simple: true }
         };
     }
 
@@ -179,30 +183,30 @@ impl YamlWriter {
             self.out.put_all(tag);
             self.out.ends_word();
         }
-        let deeper = self.deeper(true, self.place == Place::Item);
+        let deeper = self.deeper(true, self.position == ScanPosition::Item);
         let indent = std::mem::replace(&mut self.out.indent, deeper);
         scalar::write(&mut self.out, text, style, !simple_key, self.best_indent);
         self.out.indent = indent;
     }
 
-    /// The text that is written for `bytes`, its tag and its style.
+    /// Returns the text for `bytes`, with its tag and style.
     fn prepare<'a>(&mut self, bytes: &'a [u8], key: bool) -> (Cow<'a, str>, &'static str, Style) {
-        if self.generation == Generation::V2 {
-            let text = detour::read_back(bytes, key).unwrap_or_else(|error| {
+        if self.version == GoYamlVersion::V2 {
+            let text = round_trip::read_back(bytes, key).unwrap_or_else(|error| {
                 self.fail(error);
                 Cow::Borrowed("")
             });
-            let style = analysis::wanted_style(&text, self.generation);
+            let style = analysis::wanted_style(&text, self.version);
             return (text, "", style);
         }
         if let Ok(text) = std::str::from_utf8(bytes) {
             return (
                 Cow::Borrowed(text),
                 "",
-                analysis::wanted_style(text, self.generation),
+                analysis::wanted_style(text, self.version),
             );
         }
-        let text = detour::base64_lines(bytes);
+        let text = round_trip::base64_lines(bytes);
         let style = if text.contains('\n') {
             Style::Literal
         } else {
@@ -214,9 +218,9 @@ impl YamlWriter {
 
 impl Sink for YamlWriter {
     fn key_order(&self) -> KeyOrder {
-        match self.generation {
-            Generation::V2 => KeyOrder::Natural,
-            Generation::V3 => KeyOrder::NaturalDigits,
+        match self.version {
+            GoYamlVersion::V2 => KeyOrder::Natural,
+            GoYamlVersion::V3 => KeyOrder::NaturalDigits,
         }
     }
 
@@ -237,23 +241,23 @@ impl Sink for YamlWriter {
     }
 
     fn float(&mut self, value: f64) {
-        match (self.generation, special(value)) {
-            (Generation::V2, Some(value)) => {
+        match (self.version, special(value)) {
+            (GoYamlVersion::V2, Some(value)) => {
                 let error = Problem::UnsupportedNumber { value }.at(Position::default());
                 self.fail(error.during(Operation::ValueToJson));
             }
-            (Generation::V2, None) => self.word(&detour::float_read_back(value)),
-            (Generation::V3, Some("NaN")) => self.word(".nan"),
-            (Generation::V3, Some("+Inf")) => self.word(".inf"),
-            (Generation::V3, Some(_)) => self.word("-.inf"),
-            (Generation::V3, None) => self.word(&format_float(value, 'g', None)),
+            (GoYamlVersion::V2, None) => self.word(&round_trip::float_read_back(value)),
+            (GoYamlVersion::V3, Some("NaN")) => self.word(".nan"),
+            (GoYamlVersion::V3, Some("+Inf")) => self.word(".inf"),
+            (GoYamlVersion::V3, Some(_)) => self.word("-.inf"),
+            (GoYamlVersion::V3, None) => self.word(&format_float(value, 'g', None)),
         }
     }
 
     fn string(&mut self, value: &[u8]) {
         let (text, tag, style) = self.prepare(value, false);
         self.begin_node();
-        let style = Analysis::of(&text, self.generation).settle(style, false);
+        let style = Analysis::new(&text, self.version).choose_style(style, false);
         self.scalar(&text, tag, style, false);
         self.end_node();
     }
@@ -273,13 +277,13 @@ impl Sink for YamlWriter {
     fn key(&mut self, key: &[u8]) {
         let (text, tag, style) = self.prepare(key, true);
         self.out.indent_line();
-        let analysis = Analysis::of(&text, self.generation);
+        let analysis = Analysis::new(&text, self.version);
         let simple = !analysis.multiline && text.len() + tag.len() <= 128;
         if !simple {
             self.out.indicator("?", true, true);
         }
-        self.place = Place::Value { simple };
-        self.scalar(&text, tag, analysis.settle(style, simple), simple);
+        self.position = ScanPosition::Value { simple };
+        self.scalar(&text, tag, analysis.choose_style(style, simple), simple);
     }
 
     fn end_map(&mut self) {
@@ -287,12 +291,12 @@ impl Sink for YamlWriter {
     }
 }
 
-/// `yaml.Marshal` of `sigs.k8s.io/yaml`.
+/// Formats as `yaml.Marshal` of `sigs.k8s.io/yaml` does.
 pub fn to_yaml_v2(value: &Value) -> Result<String, Error> {
     write(value, YamlWriter::v2())
 }
 
-/// go-yaml v3 with an indent of 2.
+/// Formats as go-yaml v3 does with an indent of 2.
 pub fn to_yaml_v3(value: &Value) -> Result<String, Error> {
     write(value, YamlWriter::v3(2))
 }

@@ -1,4 +1,5 @@
-//! Texts made to hurt: each must end in an error, or in a value. A text that takes quadratic time takes minutes here; `cargo xtask hostile` bounds time and memory.
+//! Texts made to hurt: each must end in an error, or in a value. A text that takes quadratic time takes
+//! minutes here; `cargo xtask hostile` bounds time and memory.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 #![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.

@@ -1,4 +1,5 @@
-//! Generated from Go 1.26, package `unicode` (Unicode 15.0.0). Compared with Go for every code point by `tests/go.rs`.
+//! Generated from Go 1.26, package `unicode` (Unicode 15.0.0). Compared with Go for every code point by
+//! `tests/go.rs`.
 
 /// Delta of a [`CASES`] row whose characters alternate between upper and lower case (`unicode.UpperLower`).
 pub(super) const ALTERNATE: i32 = 0x11_0000;

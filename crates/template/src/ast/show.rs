@@ -1,11 +1,11 @@
-//! Nodes back into text, as Go shows them in error messages.
+//! Nodes formatted as Go prints them in error messages.
 
 use super::{Branch, Node, NodeId, Source};
 use crate::stack;
 use mainstay_gostd::quote::quote;
 
 impl Source {
-    /// The node as Go's `Node.String` writes it.
+    /// Formats the node as Go's `Node.String` does.
     pub(crate) fn show(&self, id: NodeId) -> String {
         let mut out = Vec::new();
         self.show_into(id, &mut out);
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Operands; pipelines among them were parenthesised.
+    /// Formats operands; pipelines among them were parenthesised.
     fn show_args(&self, ids: &[NodeId], out: &mut Vec<u8>) {
         for (index, &id) in ids.iter().enumerate() {
             if index > 0 {

@@ -1,4 +1,4 @@
-//! Comparison: numbers and strings by value within their kind, all else by identity or not at all.
+//! Comparison: numbers and strings by value within their kind, other values by identity or not at all.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::object::GoKind;
 use crate::slot::Slot;
 use crate::value::Value;
 
-/// What compares with what.
+/// The kinds of values that can be compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basic {
     Bool,
@@ -34,7 +34,7 @@ fn basic(value: &Value) -> Basic {
     }
 }
 
-/// Whether `first` equals any of `rest`.
+/// Reports whether `first` equals any of `rest`.
 pub(super) fn equal_any(first: &Slot, rest: &[Slot], meter: &mut Meter) -> Result<bool, Failure> {
     if rest.is_empty() {
         return Err(Failure::message("missing argument for comparison"));
@@ -69,7 +69,7 @@ fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     }
 }
 
-/// Equality of two values of one basic kind; `None` where Go's rules have more to say.
+/// Compares two values of one basic kind; `None` where Go's other rules apply.
 #[allow(clippy::float_cmp)]
 pub(crate) fn quick_equal(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
@@ -86,7 +86,7 @@ fn incompatible(a: &Value, b: &Value) -> Failure {
     Failure::Message(format!("incompatible types for comparison: {a} and {b}"))
 }
 
-/// Neither is basic nor nil.
+/// Compares values that are neither basic nor nil.
 fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     if a.kind_name() != b.kind_name() {
         let (shown_a, shown_b) = (fmt::in_message(a, b's', meter)?, fmt::in_message(b, b'v', meter)?);
@@ -110,7 +110,7 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     }
 }
 
-/// The integers two values stand for, one of them a named number.
+/// Returns the integers that two values represent, one of them a named number.
 fn integers(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
     let number = |value: &Value| match value {
         Value::Object(object) if object.go_kind() == GoKind::Number => object.plain(),
@@ -122,7 +122,7 @@ fn integers(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
     }
 }
 
-/// Whether `a < b`.
+/// Reports whether `a < b`.
 pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
     let bad = || Failure::message("invalid type for comparison");
     let (a, b) = (&a.value, &b.value);
@@ -141,7 +141,7 @@ pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
     }
 }
 
-/// Whether `a <= b`, as Go puts it together: less, or else equal.
+/// Reports whether `a <= b`, as Go computes it: less, or else equal.
 pub(super) fn less_or_equal(a: &Slot, b: &Slot, meter: &mut Meter) -> Result<bool, Failure> {
     Ok(less(a, b)? || equal(&a.value, &b.value, meter)?)
 }

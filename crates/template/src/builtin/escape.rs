@@ -6,7 +6,7 @@ use mainstay_gostd::utf8;
 
 use crate::string::Str;
 
-/// Text for HTML.
+/// Escapes text for HTML.
 pub(super) fn html(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
     for &byte in text {
@@ -23,7 +23,7 @@ pub(super) fn html(text: &[u8]) -> Str {
     Str::from(out)
 }
 
-/// Text for JavaScript.
+/// Escapes text for JavaScript.
 pub(super) fn js(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
     for (rune, own) in utf8::runes(text) {
@@ -40,7 +40,7 @@ pub(super) fn js(text: &[u8]) -> Str {
     Str::from(out)
 }
 
-/// Text for a URL's query.
+/// Escapes text for the query of a URL.
 pub(super) fn url_query(text: &[u8]) -> Str {
     Str::from(escape(text, Component::Query))
 }

@@ -86,7 +86,7 @@ fn map_key(index: &Value) -> Result<&[u8], Failure> {
     }
 }
 
-/// An index that may also be the length.
+/// Checks an index that may also be the length.
 fn position(index: &Value, length: usize) -> Result<usize, Failure> {
     let number = match index {
         Value::Int(number, _) => *number,
@@ -131,7 +131,7 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
     };
     let mut bounds = [0, length, length];
     for (bound, index) in bounds.iter_mut().zip(indexes) {
-        *bound = bound_of(index, length)?;
+        *bound = slice_bound(index, length)?;
     }
     let [start, end, capacity] = bounds;
     if start > end {
@@ -153,8 +153,8 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
     }))
 }
 
-/// Unlike `index`, `slice` does not look inside interfaces, which is how Go words its complaint.
-fn bound_of(index: &Slot, length: usize) -> Result<usize, Failure> {
+/// Returns Go's error: unlike `index`, `slice` does not look inside interfaces.
+fn slice_bound(index: &Slot, length: usize) -> Result<usize, Failure> {
     if index.held == Held::Boxed {
         return Err(Failure::message(
             "cannot index slice/array with type interface {}",

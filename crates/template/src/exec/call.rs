@@ -1,4 +1,4 @@
-//! Calls: arguments counted, evaluated, fitted to the signature; then the function.
+//! Calls: arguments are counted, evaluated and converted to the signature before the function runs.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ use crate::set::Callable;
 use crate::slot::Slot;
 use crate::value::Value;
 
-/// With this many arguments a built-in function needs no list on the heap.
-const QUICK_ARGS: usize = 3;
+/// Maximum number of arguments of a built-in function that need no list on the heap.
+const INLINE_ARGS: usize = 3;
 
-/// What is called.
+/// The called function or method.
 #[derive(Clone, Copy)]
 pub(super) enum Callee<'c> {
     Builtin(Builtin),
@@ -24,7 +24,7 @@ pub(super) enum Callee<'c> {
 }
 
 impl Callee<'_> {
-    /// How many parameters, the variadic one not counted, and whether there is one.
+    /// Returns the number of parameters without the variadic one, and whether there is a variadic one.
     fn arity(self) -> (usize, bool) {
         let (params, variadic) = match self {
             Self::Builtin(builtin) => return builtin.arity(),
@@ -45,7 +45,7 @@ impl Callee<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// Calls the function an identifier names; errors of the function itself are at `node`.
+    /// Calls the function named by an identifier; errors of the function itself are reported at `node`.
     pub(super) fn function(
         &mut self,
         dot: &Slot,
@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `and` and `or`: the first argument that decides, or the last.
+    /// Evaluates `and` and `or`: returns the first deciding argument, or the last.
     fn short_circuit(
         &mut self,
         dot: &Slot,
@@ -178,8 +178,8 @@ impl<'a> Run<'a> {
             return self.call_text(dot, builtin, args, last);
         }
         let given = args.len() + usize::from(last.is_some());
-        if given <= QUICK_ARGS {
-            let mut slots = [Slot::NOTHING; QUICK_ARGS];
+        if given <= INLINE_ARGS {
+            let mut slots = [Slot::NOTHING; INLINE_ARGS];
             self.reflections(dot, args, last, &mut slots)?;
             return Ok(self.finish_builtin(builtin, args, slots.get(..given).unwrap_or(&slots)));
         }
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
         Ok(self.finish_builtin(builtin, args, &slots))
     }
 
-    /// Arguments that may be anything.
+    /// Evaluates arguments of any type.
     fn reflections(
         &mut self,
         dot: &Slot,
@@ -208,12 +208,12 @@ impl<'a> Run<'a> {
     fn finish_builtin(&mut self, builtin: Builtin, args: &[NodeId], slots: &[Slot]) -> Result<Slot, Failure> {
         if builtin == Builtin::Call {
             let name = args.first().map(|&first| self.source.show(first));
-            return Err(builtin::call_of(name, slots.first()));
+            return Err(builtin::call_error(name, slots.first()));
         }
         builtin::run(builtin, slots, self.meter)
     }
 
-    /// `print` and its kin: plain values in, a string out.
+    /// Evaluates `print` and similar functions, which build a string from plain values.
     fn call_text(
         &mut self,
         dot: &Slot,

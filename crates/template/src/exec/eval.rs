@@ -1,4 +1,4 @@
-//! Pipelines, commands and operands: what an expression is worth.
+//! Evaluation of pipelines, commands and operands.
 
 use super::{Run, Step};
 use crate::ast::{Node, NodeId};
@@ -10,11 +10,11 @@ use crate::stack;
 use crate::string::Str;
 use crate::value::{MapType, UintKind, Value};
 
-/// Longer chains of fields take the slow way, so that this one needs little stack.
-const QUICK_FIELDS: usize = 8;
+/// Maximum length of a field chain on the fast path, which keeps its stack frame small.
+const MAX_FAST_FIELDS: usize = 8;
 
-/// Calls `then` with the entry that a chain of names leads to, and the type of the map it is in, if the chain leads through
-/// maps alone; copies nothing on the way. `None` is an entry that is missing at the very end.
+/// Calls `then` with the entry that a chain of names leads to and the type of its map, if the chain leads
+/// through maps only. Copies nothing on the way. `None` is a missing entry at the end of the chain.
 pub(super) fn dig<R>(
     of: &Value,
     names: &[Str],
@@ -27,14 +27,14 @@ pub(super) fn dig<R>(
     if rest.is_empty() {
         return Some(then(value, map.ty()));
     }
-    if rest.len() >= QUICK_FIELDS {
+    if rest.len() >= MAX_FAST_FIELDS {
         None
     } else {
         dig(value?, rest, then)
     }
 }
 
-/// What stands for an entry, or for a missing one where that is nil.
+/// Returns the value of an entry, or of a missing entry where that is nil.
 pub(super) fn or_nil<'v>(
     value: Option<&'v Value>,
     ty: MapType,
@@ -44,19 +44,19 @@ pub(super) fn or_nil<'v>(
     value.or_else(|| (missing != MissingKey::Error && ty != MapType::String).then_some(nil))
 }
 
-/// What an argument has to be.
+/// The type that an argument must have.
 #[derive(Clone, Copy)]
 pub(super) enum Want {
-    /// Whatever it is: `reflect.Value`.
+    /// Any type: `reflect.Value`.
     Reflection,
     /// A Go type.
     Type(Type),
-    /// No argument at all: the head of a chain of fields.
+    /// Not an argument: the start of a field chain.
     Unasked,
 }
 
 impl<'a> Run<'a> {
-    /// The value of a pipeline; its variables are set.
+    /// Returns the value of a pipeline, after setting its variables.
     pub(super) fn pipeline(&mut self, dot: &Slot, id: NodeId) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a map gave for the last of `names`.
+    /// Returns the value of a map for the last of `names`.
     fn entry(&self, value: Option<&Value>, ty: MapType, names: &[Str]) -> Step<Slot> {
         match (value, ty, names.last()) {
             (Some(value), MapType::String, _) => Ok(Slot::bare(value.clone())),
@@ -116,7 +116,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls `then` with the value of a pipeline that is one plain operand, without copying it; `None` for any other.
+    /// Calls `then` with the value of a pipeline that is one plain operand, without copying it; `None` for
+    /// any other pipeline.
     pub(super) fn peek<R>(
         &mut self,
         dot: &Slot,
@@ -173,7 +174,7 @@ impl<'a> Run<'a> {
         ))
     }
 
-    /// A command; `last` is the value piped into it.
+    /// Evaluates a command; `last` is the value piped into it.
     fn command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
         self.consume_fuel(1)?;
         let source: &'a _ = self.source;
@@ -214,7 +215,7 @@ impl<'a> Run<'a> {
         ))
     }
 
-    /// A literal whose type its syntax decides.
+    /// Evaluates a literal whose type is determined by its syntax.
     fn constant(&mut self, id: NodeId) -> Step<Slot> {
         match self.source.node(id) {
             Node::Bool(value) => Ok(Slot::bare(Value::Bool(value))),
@@ -291,7 +292,7 @@ impl<'a> Run<'a> {
         self.fields(dot, value, id, names, args, last)
     }
 
-    /// An argument that has to be `want`.
+    /// Evaluates an argument that must be of type `want`.
     pub(super) fn argument(&mut self, dot: &Slot, want: Want, id: NodeId) -> Step<Slot> {
         self.at = Some(id);
         let value = match self.source.node(id) {
@@ -319,7 +320,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A literal as an argument: Go's untyped constants take the type that is asked for.
+    /// Evaluates a literal as an argument: Go's untyped constants take the parameter's type.
     fn literal(&mut self, want: Want, id: NodeId) -> Step<Slot> {
         let Want::Type(ty) = want else {
             return self.constant(id);
@@ -364,7 +365,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The value as `want` takes it, or Go's complaint.
+    /// Converts the value to `want`, or returns Go's error.
     pub(super) fn fit(&self, value: Slot, want: Want) -> Step<Slot> {
         let Want::Type(ty) = want else { return Ok(value) };
         match (value.held, &value.value) {

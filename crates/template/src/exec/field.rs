@@ -14,7 +14,7 @@ use crate::string::Str;
 use crate::value::{List, ListType, MapType, Value};
 use mainstay_gostd::quote::quote;
 
-/// Where a field is taken, and what follows it.
+/// The field access being evaluated, and the fields after it.
 #[derive(Clone, Copy)]
 struct Place<'n> {
     dot: &'n Slot,
@@ -22,7 +22,8 @@ struct Place<'n> {
     args: &'n [NodeId],
 }
 
-/// A named slice of strings, for the one method such a type has in Helm: `.Capabilities.APIVersions.Has "apps/v1"`.
+/// A named slice of strings, for the only method that such a type has in Helm: `.Capabilities.APIVersions.Has
+/// "apps/v1"`.
 struct StringSet(List);
 
 impl Object for StringSet {
@@ -61,7 +62,7 @@ impl Object for StringSet {
 }
 
 impl Run<'_> {
-    /// Takes one field after the other; arguments go to the last, if it is a method.
+    /// Resolves one field after the other; the arguments go to the last one, if it is a method.
     pub(super) fn fields(
         &mut self,
         dot: &Slot,

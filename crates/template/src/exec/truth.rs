@@ -1,4 +1,4 @@
-//! Conditions: what `if` asks, answered without making the values that only their truth matters of.
+//! Conditions of `if` and `with`, evaluated without building the values of which only the truth matters.
 
 use super::eval::{Want, dig, or_nil};
 use super::{Run, Step};
@@ -10,7 +10,7 @@ use crate::stack;
 use crate::value::{MapType, Value};
 
 impl<'a> Run<'a> {
-    /// Whether a pipeline is true; its variables are set.
+    /// Returns the truth of a pipeline, after setting its variables.
     pub(super) fn truth(&mut self, dot: &Slot, pipe: NodeId) -> Step<bool> {
         if let Some((first, args)) = self.only_command(pipe) {
             if args.is_empty()
@@ -25,7 +25,7 @@ impl<'a> Run<'a> {
         Ok(self.pipeline(dot, pipe)?.value.is_true())
     }
 
-    /// The words of a pipeline that is a single command and sets nothing.
+    /// Returns the words of a pipeline that is a single command and sets no variable.
     fn only_command(&self, pipe: NodeId) -> Option<(NodeId, &'a [NodeId])> {
         let source: &'a _ = self.source;
         let Node::Pipe { decl, cmds, .. } = source.node(pipe) else {
@@ -41,7 +41,8 @@ impl<'a> Run<'a> {
         decl.is_empty().then_some((first, args))
     }
 
-    /// The built-in functions conditions are made of; `None` for the rest, and for all that could go wrong.
+    /// Evaluates the built-in functions that conditions consist of; `None` for all others, and for everything
+    /// that could fail.
     fn logic(&mut self, dot: &Slot, first: NodeId, args: &[NodeId]) -> Option<Step<bool>> {
         let Node::Identifier { function, .. } = self.source.node(first) else {
             return None;
@@ -51,7 +52,7 @@ impl<'a> Run<'a> {
             return None;
         };
         match (builtin, args) {
-            (Builtin::Not, &[arg]) => Some(self.truth_of(dot, arg).map(|truth| !truth)),
+            (Builtin::Not, &[arg]) => Some(self.argument_truth(dot, arg).map(|truth| !truth)),
             (Builtin::And, [_, ..]) => Some(self.all_until(dot, args, false)),
             (Builtin::Or, [_, ..]) => Some(self.all_until(dot, args, true)),
             (Builtin::Eq, &[a, b]) => self.quick_compare(dot, a, b).map(Ok),
@@ -60,17 +61,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The truth of the first argument that is `until`, or of the last.
+    /// Returns the truth of the first argument that equals `until`, or of the last.
     fn all_until(&mut self, dot: &Slot, args: &[NodeId], until: bool) -> Step<bool> {
         for &arg in args {
-            if self.truth_of(dot, arg)? == until {
+            if self.argument_truth(dot, arg)? == until {
                 return Ok(until);
             }
         }
         Ok(!until)
     }
 
-    fn truth_of(&mut self, dot: &Slot, arg: NodeId) -> Step<bool> {
+    fn argument_truth(&mut self, dot: &Slot, arg: NodeId) -> Step<bool> {
         if let Some(truth) = self.operand(dot, arg, Value::is_true) {
             return Ok(truth);
         }
@@ -84,7 +85,8 @@ impl<'a> Run<'a> {
         self.operand(dot, a, |a| self.operand(dot, b, |b| quick_equal(a, b)))??
     }
 
-    /// Calls `then` with the value of a plain operand, without copying it; `None` for any other, and for a missing key.
+    /// Calls `then` with the value of a plain operand, without copying it; `None` for any other operand, and
+    /// for a missing key.
     fn operand<R>(&self, dot: &Slot, id: NodeId, then: impl FnOnce(&Value) -> R) -> Option<R> {
         let source: &'a _ = self.source;
         let nil = Value::Nil;

@@ -9,7 +9,7 @@ use crate::stack;
 use crate::value::{ListType, Map, MapType, Value};
 use mainstay_gostd::quote::quote;
 
-/// How a node ended.
+/// The way in which a node ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
@@ -195,7 +195,8 @@ impl<'a> Run<'a> {
             }
         };
         match parts.otherwise {
-            // A `break` in here belongs to an outer range, but Go lets it end this one; a `continue` does reach the outer.
+            // A `break` in an else list belongs to an outer range, but Go lets it end this one; a `continue`
+            // reaches the outer range.
             Some(otherwise) if !ran => match self.walk(dot, otherwise)? {
                 Flow::Break => Ok(Flow::Next),
                 flow => Ok(flow),
@@ -217,7 +218,7 @@ impl<'a> Run<'a> {
         self.each(parts, numbers.map(|number| (Slot::NOTHING, Slot::bare(number))))
     }
 
-    /// A map is ranged over as it was at the start: the body may change it.
+    /// A map is ranged over in its state at the start: the body may change it.
     fn entries(&mut self, parts: Parts, map: &Map) -> Step<bool> {
         let boxed = map.ty() != MapType::String;
         let entries: Vec<_> = map
@@ -240,7 +241,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// Runs the body once per item; whether there was any.
+    /// Runs the body once per item; returns whether there was any item.
     fn each(&mut self, parts: Parts, items: impl Iterator<Item = (Slot, Slot)>) -> Step<bool> {
         let Node::Pipe { assign, decl, .. } = self.source.node(parts.pipe) else {
             return Ok(false);

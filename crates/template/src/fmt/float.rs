@@ -5,7 +5,7 @@ use mainstay_gostd::float::format_float;
 use super::Printer;
 
 impl Printer<'_> {
-    /// Writes `value`; `false` if the verb is not one for floats.
+    /// Writes `value`; returns `false` if the verb does not apply to floats.
     pub(super) fn float(&mut self, value: f64, verb: u32) -> bool {
         let (style, precision) = match u8::try_from(verb).unwrap_or(0) {
             b'v' => (b'g', None),
@@ -39,7 +39,8 @@ impl Printer<'_> {
         true
     }
 
-    /// The first byte is a sign, shown if it is not a plus or if asked for; zeros go between it and the digits.
+    /// Writes a number whose first byte is its sign, omitted if it is a plus that was not requested; zeros go
+    /// between sign and digits.
     fn signed(&mut self, text: &[u8]) {
         let unsigned = text.get(1..).unwrap_or_default();
         if !self.flags.plus && text.first() == Some(&b'+') {
@@ -56,19 +57,19 @@ impl Printer<'_> {
     }
 }
 
-/// Whether `%v` writes it as the integer it is: below a million, and not a negative zero.
+/// Whether `%v` writes the float as an integer: below a million, and not a negative zero.
 pub(super) fn is_small_whole(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() < 1e6 && (value != 0.0 || value.is_sign_positive())
 }
 
-/// Writes one of those.
+/// Writes a float for which [`is_small_whole`] holds.
 pub(super) fn push_whole(value: f64, out: &mut Vec<u8>) {
     use std::io::Write as _;
     // Writing into a vector cannot fail.
     let _ = write!(out, "{}", value as i64);
 }
 
-/// The sharp flag: always a point, and the zeros `g` leaves off.
+/// Applies the sharp flag: always a point, and the zeros that `g` drops.
 fn with_point(text: &[u8], style: u8, precision: Option<usize>) -> Vec<u8> {
     let mut missing = match style {
         b'g' | b'G' | b'x' => precision.map_or(6, |p| p as i64),

@@ -5,7 +5,7 @@ use mainstay_gostd::quote::{quote_rune, quote_rune_to_ascii};
 use mainstay_gostd::unicode::is_print;
 use mainstay_gostd::utf8;
 
-/// An integer on its way out.
+/// An integer to be formatted.
 #[derive(Clone, Copy)]
 pub(super) struct Whole {
     pub(super) magnitude: u64,
@@ -30,7 +30,7 @@ impl Whole {
         }
     }
 
-    /// The 64 bits, as Go passes them about.
+    /// Returns the 64 bits, as Go passes them.
     fn bits(self) -> u64 {
         if self.negative {
             self.magnitude.wrapping_neg()
@@ -41,7 +41,7 @@ impl Whole {
 }
 
 impl Printer<'_> {
-    /// Writes `whole`; `false` if the verb is not one for integers.
+    /// Writes `whole`; returns `false` if the verb does not apply to integers.
     pub(super) fn integer(&mut self, whole: Whole, verb: u32) -> bool {
         match u8::try_from(verb).unwrap_or(0) {
             b'v' if self.flags.sharp_v && !whole.signed => self.hexadecimal(whole.magnitude, true),
@@ -57,7 +57,7 @@ impl Printer<'_> {
         true
     }
 
-    /// An address or byte: hexadecimal, with or without its prefix.
+    /// Writes an address or byte in hexadecimal, with or without its prefix.
     pub(super) fn hexadecimal(&mut self, value: u64, prefix: bool) {
         let sharp = std::mem::replace(&mut self.flags.sharp, prefix);
         self.digits(Whole::unsigned(value), 16, b'v'.into());
@@ -103,7 +103,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `text` is reversed.
+    /// Appends the prefix to `text`, which is reversed.
     fn prefix(&self, text: &mut Vec<u8>, base: u8, verb: u32) {
         if self.flags.sharp {
             match base {

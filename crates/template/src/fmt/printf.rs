@@ -5,17 +5,17 @@ use crate::limit::LimitExceeded;
 use crate::value::Value;
 use mainstay_gostd::utf8;
 
-/// Where in the format and among the arguments we are.
+/// The current position in the format and among the arguments.
 struct Cursor<'a> {
     format: &'a [u8],
     args: &'a [Value],
     at: usize,
     arg: usize,
-    /// Whether any verb chose its argument by index: then left-over arguments are no error.
+    /// Whether any verb selected its argument by index: then unused arguments are not an error.
     reordered: bool,
-    /// Whether the last index was a good one.
+    /// Whether the last index was valid.
     good_index: bool,
-    /// Whether an index was just read.
+    /// Whether an index was just parsed.
     after_index: bool,
 }
 
@@ -24,7 +24,8 @@ impl Cursor<'_> {
         self.format.get(self.at).copied()
     }
 
-    /// Digits at the cursor; Go gives up on a number above a million, and then on the rest of the format.
+    /// Parses digits at the cursor; Go rejects a number above a million, and then on the rest of the
+    /// format.
     fn number(&mut self, end: usize) -> Option<usize> {
         let mut number = None;
         if self.at >= end {
@@ -46,7 +47,7 @@ impl Cursor<'_> {
         number
     }
 
-    /// `[n]` at the cursor.
+    /// Parses `[n]` at the cursor.
     fn index(&mut self) {
         self.after_index = false;
         if self.byte() != Some(b'[') {
@@ -81,7 +82,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// An integer argument for `*`.
+    /// Returns the integer argument for `*`.
     fn star(&mut self) -> Option<i64> {
         let arg = self.args.get(self.arg)?;
         self.arg += 1;

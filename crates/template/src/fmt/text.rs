@@ -1,11 +1,11 @@
-//! Strings and bytes: cut to the precision, quoted, in hexadecimal.
+//! Strings and bytes: truncated to the precision, quoted, or in hexadecimal.
 
 use super::Printer;
 use mainstay_gostd::quote::{can_backquote, quote, quote_to_ascii};
 use mainstay_gostd::utf8;
 
 impl Printer<'_> {
-    /// Writes `text`; `false` if the verb is not one for strings.
+    /// Writes `text`; returns `false` if the verb does not apply to strings.
     pub(super) fn string(&mut self, text: &[u8], verb: u32) -> bool {
         match u8::try_from(verb).unwrap_or(0) {
             b'v' if self.flags.sharp_v => self.quoted(text),
@@ -66,7 +66,7 @@ impl Printer<'_> {
             };
             out.extend_from_slice(code.as_bytes());
         }
-        // Go forgets the prefix in the width of a spaced dump, so the padding does too.
+        // Go ignores the prefix in the width of a spaced dump, so the padding does too.
         let counted = match (self.flags.space, self.flags.sharp) {
             (true, true) => 4 * text.len() + text.len() - 1,
             _ => out.len(),

@@ -1,4 +1,4 @@
-//! One value under one verb, however deep.
+//! Formatting of one value with one verb, at any depth.
 
 use super::Printer;
 use super::integer::Whole;
@@ -7,7 +7,7 @@ use crate::object::{GoKind, Object};
 use crate::stack;
 use crate::value::{List, ListType, Map, Value};
 
-/// Where Go would print an address, which no two runs share, stands this.
+/// Printed instead of an address, which differs from run to run in Go.
 const ADDRESS: u64 = 0x00c0_0001_0000;
 
 impl Printer<'_> {
@@ -118,7 +118,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// `[]byte` under the verbs that take it for a string.
+    /// Formats `[]byte` with the verbs that treat it as a string.
     fn bytes(&mut self, list: &List, verb: u32) -> bool {
         let text = || list.to_bytes();
         match u8::try_from(verb).unwrap_or(0) {

@@ -7,7 +7,7 @@ use super::{Item, Parse, Parser, Stop, Tree};
 use crate::ast::{Branch, Node, NodeId, Span};
 
 impl Parser<'_> {
-    /// The left delimiter is past.
+    /// Parses an action, after its left delimiter.
     pub(super) fn action(&mut self) -> Parse<Item> {
         let token = self.next_non_space();
         let node = match token.kind {
@@ -39,7 +39,7 @@ impl Parser<'_> {
         Ok(self.node(keyword.pos, node))
     }
 
-    /// `else if` and `else with` leave their keyword for the branch to take up.
+    /// `else if` and `else with` leave their keyword for the branch to parse.
     fn else_clause(&mut self) -> Parse<Item> {
         let next = self.peek_non_space();
         if matches!(next.kind, Kind::If | Kind::With) {
@@ -145,13 +145,13 @@ impl Parser<'_> {
         Ok(self.node(token.pos, Node::Template { name, pipe }))
     }
 
-    /// Declarations, then commands up to `end`.
+    /// Parses declarations, then commands up to `end`.
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
         let first = self.next_non_space();
         self.pipeline_from(first, context, end)
     }
 
-    /// The same; `first` is past.
+    /// Parses a pipeline whose token `first` has been consumed.
     fn pipeline_from(&mut self, first: Token, context: &str, end: Kind) -> Parse<NodeId> {
         let pos = first.pos;
         let mark = self.pending.len();
@@ -189,7 +189,8 @@ impl Parser<'_> {
         Ok(self.node(pos, Node::Pipe { assign, decl, cmds }))
     }
 
-    /// Variables before the commands, put on `pending`; whether they are assigned rather than declared.
+    /// Parses the variables before the commands onto `pending`; returns whether they are assigned rather than
+    /// declared.
     fn declarations(&mut self, context: &str) -> Parse<bool> {
         let mut count = 0;
         loop {
@@ -206,7 +207,7 @@ impl Parser<'_> {
                     self.declare(variable);
                     return Ok(next.kind == Kind::Assign);
                 }
-                Kind::Char if self.lexer.text_of(next) == b"," => {
+                Kind::Char if self.lexer.token_text(next) == b"," => {
                     self.next_non_space();
                     self.declare(variable);
                     count += 1;
@@ -233,7 +234,7 @@ impl Parser<'_> {
     }
 
     fn declare(&mut self, variable: Token) {
-        let name = self.name(self.lexer.text_of(variable));
+        let name = self.name(self.lexer.token_text(variable));
         self.tree.vars.push(name);
         let fields = Span::default();
         let node = self.node(variable.pos, Node::Variable { name, fields });

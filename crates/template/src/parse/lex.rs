@@ -1,4 +1,4 @@
-//! Template text into tokens: takes bytes, gives one token at a time, trim markers and comments already gone.
+//! Template text to tokens, without trim markers and comments.
 
 use super::token::{Kind, Token};
 use mainstay_gostd::quote::quote;
@@ -15,9 +15,9 @@ pub(super) struct Lexer<'a> {
     line: u32,
     start_line: u32,
     inside_action: bool,
-    /// Whether `break` is a keyword, that is, no function has its name.
+    /// Whether `break` is a keyword, that is, not the name of a function.
     pub(super) break_ok: bool,
-    /// Whether `continue` is one.
+    /// Whether `continue` is a keyword.
     pub(super) continue_ok: bool,
     /// The text of the error token.
     pub(super) error: String,
@@ -42,7 +42,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub(super) fn next_token(&mut self) -> Token {
         if self.inside_action {
             return self.inside();
@@ -54,7 +54,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Passes over space inside an action, as far as it is a token of its own.
+    /// Skips space inside an action, where it is a separate token.
     #[inline]
     pub(super) fn skip_space(&mut self) {
         let at_space = self.peek_byte().is_some_and(|byte| is(byte, SPACE));
@@ -63,12 +63,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The text of a token.
-    pub(super) fn text_of(&self, token: Token) -> &'a [u8] {
+    /// Returns the text of a token.
+    pub(super) fn token_text(&self, token: Token) -> &'a [u8] {
         self.slice(token.pos, token.end)
     }
 
-    /// The text between two positions, whole even after an error.
+    /// Returns the text between two positions, complete even after an error.
     pub(super) fn slice(&self, start: u32, end: u32) -> &'a [u8] {
         self.whole.get(start as usize..end as usize).unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl<'a> Lexer<'a> {
         self.input.get(self.pos).copied()
     }
 
-    /// Passes over letters, digits and underscores.
+    /// Skips letters, digits and underscores.
     #[inline]
     fn pass_alphanumeric(&mut self) {
         loop {
@@ -97,7 +97,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Passes over one letter or digit above ASCII, if there is one.
+    /// Skips one letter or digit above ASCII, if there is one.
     #[cold]
     fn pass_letter(&mut self) -> bool {
         let letter = utf8::decode(self.rest()).filter(|(rune, _)| is_alphanumeric(u32::from(*rune)));
@@ -118,7 +118,7 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// Counts the lines of what was passed over, up to here.
+    /// Counts the lines of the skipped text, up to here.
     fn count_lines(&mut self) {
         let passed = self.input.get(self.start..self.pos).unwrap_or_default();
         self.line += newlines(passed);
@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
         self.start_line = self.line;
     }
 
-    /// Passes over one of `valid`, all of them ASCII.
+    /// Skips one of `valid`, all of them ASCII.
     fn accept(&mut self, valid: &[u8]) -> bool {
         let found = self.peek_byte().is_some_and(|byte| valid.contains(&byte));
         self.pos += usize::from(found);
@@ -224,7 +224,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// Whether an action ends here, and if so whether it trims what follows.
+    /// Reports whether an action ends here, and if so whether it trims the following text.
     #[inline]
     fn at_right_delim(&self) -> Option<bool> {
         match self.rest() {
@@ -271,7 +271,7 @@ impl<'a> Lexer<'a> {
         self.other(byte)
     }
 
-    /// What starts with neither space nor letter.
+    /// Scans a token that starts with neither space nor letter.
     fn other(&mut self, first: u8) -> Token {
         let rest = self.rest().get(1..).unwrap_or_default();
         match first {
@@ -288,7 +288,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A token that its first byte, which is past, tells.
+    /// Scans a token that is identified by its first byte, which has been consumed.
     fn mark(&mut self, first: u8) -> Token {
         match first {
             b'=' => self.emit(Kind::Assign),
@@ -315,7 +315,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What starts with a character above ASCII.
+    /// Scans a token that starts with a character above ASCII.
     fn foreign(&mut self) -> Token {
         let rune = self.peek();
         if rune.is_some_and(is_alphanumeric) {
@@ -331,7 +331,7 @@ impl<'a> Lexer<'a> {
         ))
     }
 
-    /// A run of space, but for one that belongs to the right delimiter after it.
+    /// Scans space, except for a space that belongs to the following right delimiter.
     fn space(&mut self) -> Token {
         self.pos += leading_spaces(self.rest());
         let from_last = self.input.get(self.pos.saturating_sub(1)..).unwrap_or_default();
@@ -366,7 +366,7 @@ impl<'a> Lexer<'a> {
         self.emit(kind)
     }
 
-    /// A field or a variable; `bare` if nothing follows the dot or dollar.
+    /// Scans a field or a variable; `bare` if nothing follows the dot or dollar.
     fn name(&mut self, kind: Kind, bare: Kind) -> Token {
         if self.at_terminator() {
             return self.emit(bare);
@@ -386,7 +386,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A literal that ends on its line; the opening quote is past. Bytes do: none of a longer character is ASCII.
+    /// Scans a literal that ends on its line, after the opening quote. Works on bytes: no byte of a multibyte
+    /// character is ASCII.
     fn delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token {
         let mut bytes = self.rest().iter();
         while let Some(&byte) = bytes.next() {
@@ -466,7 +467,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// `%#U`; the end of input is Go's rune -1.
+/// Formats as `%#U`; the end of input is Go's rune -1.
 fn unicode_name(rune: Option<u32>) -> String {
     let Some(rune) = rune else {
         return "U+FFFFFFFFFFFFFFFF".into();
@@ -475,7 +476,7 @@ fn unicode_name(rune: Option<u32>) -> String {
     shown.map_or_else(|| format!("U+{rune:04X}"), |c| format!("U+{rune:04X} '{c}'"))
 }
 
-/// What a byte can be to the lexer: bits, so that one table answers every question.
+/// The classes of a byte, as bits, so that one table serves every test.
 const WORD: u8 = 1;
 const SPACE: u8 = 2;
 /// Ends a name.
@@ -522,7 +523,7 @@ fn leading_spaces(text: &[u8]) -> usize {
     text.iter().take_while(|&&byte| is(byte, SPACE)).count()
 }
 
-/// Most runs are a space or an indent, too short to pay for a call.
+/// Most runs are a space or an indent, too short for a function call to pay off.
 fn newlines(text: &[u8]) -> u32 {
     const SHORT: usize = 16;
     if text.len() > SHORT {

@@ -1,4 +1,4 @@
-//! Number literals: takes their text, gives every Go type that can hold them.
+//! Number literals, under every Go type that can represent them.
 
 use mainstay_gostd::quote::{quote, unquote_char};
 
@@ -13,11 +13,11 @@ pub(crate) struct Number {
     pub(crate) float: Option<f64>,
     /// As a complex number; only where the syntax is complex.
     pub(crate) complex: Option<(f64, f64)>,
-    /// Whether the syntax says floating point: what decides where no type is asked for.
+    /// Whether the syntax is floating point, which decides where no type is required.
     pub(crate) looks_float: bool,
 }
 
-/// Which of the three literal syntaxes the lexer saw.
+/// The literal syntax that the lexer recognised.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Char,
@@ -25,7 +25,7 @@ pub(super) enum Syntax {
     Plain,
 }
 
-/// Reads a literal; the error is Go's text.
+/// Parses a literal; the error is Go's text.
 pub(super) fn parse(text: &[u8], syntax: Syntax) -> Result<Number, String> {
     let mut number = match syntax {
         Syntax::Char => parse_char(text)?,
@@ -106,7 +106,7 @@ fn simplified((real, imaginary): (f64, f64)) -> Number {
     number
 }
 
-/// As the amd64 conversion does it: what does not fit becomes the smallest integer.
+/// Converts as amd64 does: a value that does not fit becomes the smallest integer.
 #[allow(clippy::float_cmp)]
 fn exact_int(float: f64) -> Option<i64> {
     let inside = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
@@ -158,7 +158,7 @@ fn parse_int(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Underscores stand between digits, or between a base prefix and a digit.
+/// Whether underscores occur only between digits, or between a base prefix and a digit.
 fn underscores_fit(text: &[u8]) -> bool {
     if !text.contains(&b'_') {
         return true;
@@ -187,7 +187,7 @@ fn underscores_fit(text: &[u8]) -> bool {
     before != b'_'
 }
 
-/// `strconv.ParseFloat(text, 64)`: `None` is bad syntax, `Err` is out of range.
+/// `strconv.ParseFloat(text, 64)`: `None` is invalid syntax, `Err` is out of range.
 pub(crate) fn parse_float(text: &[u8]) -> Option<Result<f64, ()>> {
     let (negative, body) = match text {
         [b'-', body @ ..] => (true, body),
@@ -215,7 +215,7 @@ fn decimal_float(body: &[u8]) -> Option<f64> {
     if !body.iter().all(shape) || matches!(body.first(), Some(b'+' | b'-')) {
         return None;
     }
-    // An underscore right after the exponent sign is bad syntax, which dropping underscores would hide.
+    // An underscore right after the exponent sign is invalid syntax, which removing underscores would hide.
     let exponent = body
         .iter()
         .position(|byte| b"eE".contains(byte))
@@ -288,7 +288,8 @@ fn scaled(value: u64, sticky: bool, exponent: i64) -> f64 {
     let zeros = value.leading_zeros();
     let mantissa = value << zeros;
     let exponent = exponent - i64::from(zeros);
-    // mantissa has its top bit set: the number is mantissa × 2^exponent, its leading bit worth 2^(exponent + 63).
+    // mantissa has its top bit set: the number is mantissa × 2^exponent, its leading bit has the value
+    // 2^(exponent + 63).
     let lead = exponent + 63;
     if lead > 1023 {
         return f64::INFINITY;
@@ -305,13 +306,14 @@ fn scaled(value: u64, sticky: bool, exponent: i64) -> f64 {
     let half = 1u64 << 63;
     let up = lost > half || lost == half && (sticky || kept & 1 == 1);
     let kept = kept + u64::from(up);
-    // Two exact steps: the mantissa has at most 54 bits, and each power of two is exact or the result is subnormal-exact.
+    // Two exact steps: the mantissa has at most 54 bits, and each power of two is exact or the result is
+    // subnormal-exact.
     let power = exponent + drop;
     let first = power.clamp(-1000, 900);
     kept as f64 * 2f64.powi(first as i32) * 2f64.powi((power - first) as i32)
 }
 
-/// `fmt.Sscan` of a complex number, as far as the lexer lets text come here.
+/// `fmt.Sscan` of a complex number, for the texts that the lexer accepts.
 fn parse_complex(text: &[u8]) -> Result<(f64, f64), String> {
     let syntax = || "syntax error scanning complex number".to_string();
     let (real, rest) = float_token(text);
@@ -340,7 +342,7 @@ fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
     let one =
         |from: usize, of: &[u8]| from + usize::from(text.get(from).is_some_and(|byte| of.contains(byte)));
     let decimal = b"0123456789_";
-    // An `i` here would start "Inf": it is consumed, and missed where the imaginary unit should stand.
+    // An `i` here would start "Inf": it is consumed, and then missing as the imaginary unit.
     let mut end = one(one(0, b"+-"), b"iI");
     let (mut digits, mut exponent): (&[u8], &[u8]) = (decimal, b"eEp");
     let after_zero = one(end, b"0");

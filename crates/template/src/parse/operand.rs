@@ -1,4 +1,4 @@
-//! Commands and their operands: what a pipeline is made of.
+//! Commands and their operands.
 
 use super::number::{self, Syntax};
 use super::token::{Kind, Token};
@@ -8,7 +8,8 @@ use crate::stack;
 use mainstay_gostd::quote::{quote, unquote};
 
 impl Parser<'_> {
-    /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not. `first` is past.
+    /// Parses operands up to a pipe, which is consumed, or to the end of the pipeline, which is not. `first`
+    /// has been consumed.
     pub(super) fn command(&mut self, first: Token) -> Parse<NodeId> {
         let mark = self.pending.len();
         let mut token = first;
@@ -35,7 +36,8 @@ impl Parser<'_> {
         Ok(self.node(first.pos, Node::Command(args)))
     }
 
-    /// A term and the fields taken of it; `None` if `token`, which is past, starts none: then it is put back.
+    /// Parses a term and its fields; `None` if `token`, which has been consumed, starts none: then it is put
+    /// back.
     fn operand(&mut self, token: Token) -> Parse<Option<NodeId>> {
         let Some(term) = self.term(token)? else {
             return Ok(None);
@@ -74,7 +76,7 @@ impl Parser<'_> {
         self.fail(format!("unexpected . after term {}", quote(shown)))
     }
 
-    /// The names of a run of fields, after those already read, which are the last in the table.
+    /// Returns the names of a field chain, after those already parsed, which are the last in the table.
     fn fields(&mut self, known: Span) -> Span {
         let start = self.source.names.len() - known.len();
         while self.peek().kind == Kind::Field {
@@ -99,7 +101,7 @@ impl Parser<'_> {
             Kind::Nil => Node::Nil,
             Kind::Variable => self.variable(token)?,
             Kind::Field => Node::Field(self.push_field(token)),
-            Kind::Bool => Node::Bool(self.lexer.text_of(token) == b"true"),
+            Kind::Bool => Node::Bool(self.lexer.token_text(token) == b"true"),
             Kind::CharConstant => self.number(token, Syntax::Char)?,
             Kind::Complex => self.number(token, Syntax::Complex)?,
             Kind::Number => self.number(token, Syntax::Plain)?,
@@ -114,7 +116,7 @@ impl Parser<'_> {
     }
 
     fn identifier(&mut self, token: Token) -> Parse<Node> {
-        let (text, functions) = (self.lexer.text_of(token), self.functions);
+        let (text, functions) = (self.lexer.token_text(token), self.functions);
         let known = self.known(text);
         known.function = known.function.or_else(|| functions(text));
         let Known {
@@ -128,7 +130,7 @@ impl Parser<'_> {
     }
 
     fn variable(&mut self, token: Token) -> Parse<Node> {
-        let text = self.lexer.text_of(token);
+        let text = self.lexer.token_text(token);
         let name = self.name(text);
         if !self.tree.vars.contains(&name) {
             return self.fail(format!("undefined variable {}", quote(text)));
@@ -140,7 +142,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self, token: Token, syntax: Syntax) -> Parse<Node> {
-        let number = match number::parse(self.lexer.text_of(token), syntax) {
+        let number = match number::parse(self.lexer.token_text(token), syntax) {
             Ok(number) => number,
             Err(text) => return self.fail(text),
         };
@@ -154,7 +156,7 @@ impl Parser<'_> {
     }
 
     fn literal(&mut self, token: Token) -> Parse<Node> {
-        let Ok(text) = unquote(self.lexer.text_of(token)) else {
+        let Ok(text) = unquote(self.lexer.token_text(token)) else {
             return self.fail("invalid syntax");
         };
         let value = self.string(&text);

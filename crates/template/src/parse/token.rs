@@ -1,9 +1,9 @@
-//! What template text consists of: kinds of tokens, their place, and how messages show them.
+//! Tokens of template text, and their form in messages.
 
 use mainstay_gostd::quote::quote;
 use mainstay_gostd::utf8;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Error,
@@ -48,20 +48,20 @@ impl Kind {
     }
 }
 
-/// One token: two words wide, so that it is passed in registers. The lexer's `text_of` gives its text.
+/// One token: two words wide, so that it is passed in registers. The lexer's `token_text` returns its text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    /// Where it starts, in bytes.
+    /// Start offset in bytes.
     pub(super) pos: u32,
-    /// Where it ends; an error, whose text the lexer keeps, ends where it starts.
+    /// End offset; an error, whose text is in the lexer, ends where it starts.
     pub(super) end: u32,
-    /// The line it starts on, from 1.
+    /// Line of the start, from 1.
     pub(super) line: u32,
     pub(super) kind: Kind,
 }
 
 impl Token {
-    /// A token before any was read.
+    /// Creates the token before the first one.
     pub(super) const NONE: Self = Token {
         pos: 0,
         end: 0,
@@ -69,7 +69,7 @@ impl Token {
         kind: Kind::Error,
     };
 
-    /// As messages show it, if `text` is its text.
+    /// Formats the token for messages; `text` is its text.
     pub(super) fn shown(self, text: &[u8]) -> String {
         match self.kind {
             Kind::Eof => "EOF".into(),

@@ -1,6 +1,6 @@
-//! Base64 as Go's standard encoding reads it: padded, line breaks ignored, stray bits at the end too.
+//! Base64 as Go's standard encoding decodes it: padded, without line breaks and trailing bits.
 
-/// The bytes, or nothing if `text` is no base64.
+/// Returns the bytes, or `None` if `text` is not base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text
         .bytes()

@@ -1,4 +1,4 @@
-//! A document against a value: takes a composed document, says whether it means that value, without building a second one.
+//! Comparison of a composed document with a value, without building a second value.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,21 @@ use crate::Value;
 use crate::read::{Kind, NONE, Tree, TreeNode};
 use crate::resolve::Resolved;
 
-/// Whether the node `id` means `value`, whole numbers being whole; `None` where only decoding can tell (aliases, merges,
-/// keys given twice, keys that are no strings). Recurses by the depth of the document, which composing bounds.
-pub(super) fn means(tree: &Tree<'_>, id: u32, value: &Value) -> Option<bool> {
+/// Reports whether the node `id` decodes to `value` with exact numbers; `None` where only decoding can decide
+/// (aliases, merges, repeated keys, keys that are not strings). Recurses by the depth of the document, which
+/// composition limits.
+pub(super) fn node_matches(tree: &Tree<'_>, id: u32, value: &Value) -> Option<bool> {
     let node = tree.node(id)?;
     match (node.kind, value) {
-        (Kind::Scalar, _) => scalar_means(node, value),
-        (Kind::Sequence, Value::List(items)) => list_means(tree, node, items),
-        (Kind::Mapping, Value::Map(map)) => map_means(tree, node, map),
-        // An alias, or another kind of value: something hidden in it may still be an error.
+        (Kind::Scalar, _) => scalar_matches(node, value),
+        (Kind::Sequence, Value::List(items)) => list_matches(tree, node, items),
+        (Kind::Mapping, Value::Map(map)) => map_matches(tree, node, map),
+        // An alias, or another kind of value, which may still contain an error.
         _ => None,
     }
 }
 
-fn scalar_means(node: &TreeNode<'_>, value: &Value) -> Option<bool> {
+fn scalar_matches(node: &TreeNode<'_>, value: &Value) -> Option<bool> {
     Some(match (scalar::read(node, crate::Position::start).ok()?, value) {
         (Scalar::Text(text), Value::String(wanted)) => text == wanted,
         (Scalar::Resolved(Resolved::Bool(found)), Value::Bool(wanted)) => found == *wanted,
@@ -31,21 +32,21 @@ fn scalar_means(node: &TreeNode<'_>, value: &Value) -> Option<bool> {
     })
 }
 
-fn list_means(tree: &Tree<'_>, node: &TreeNode<'_>, items: &[Value]) -> Option<bool> {
+fn list_matches(tree: &Tree<'_>, node: &TreeNode<'_>, items: &[Value]) -> Option<bool> {
     let mut items = items.iter();
     for child in tree.chain(node.first) {
         let Some(item) = items.next() else {
             return Some(false);
         };
-        if !means(tree, child, item)? {
+        if !node_matches(tree, child, item)? {
             return Some(false);
         }
     }
     Some(items.next().is_none())
 }
 
-fn map_means(tree: &Tree<'_>, node: &TreeNode<'_>, map: &crate::Map) -> Option<bool> {
-    if has_twice(tree, node)? {
+fn map_matches(tree: &Tree<'_>, node: &TreeNode<'_>, map: &crate::Map) -> Option<bool> {
+    if has_repeated_key(tree, node)? {
         return None;
     }
     let mut count = 0;
@@ -54,7 +55,7 @@ fn map_means(tree: &Tree<'_>, node: &TreeNode<'_>, map: &crate::Map) -> Option<b
         let Some(wanted) = map.get(&*key_node.value) else {
             return Some(false);
         };
-        if !means(tree, key_node.next, wanted)? {
+        if !node_matches(tree, key_node.next, wanted)? {
             return Some(false);
         }
         count += 1;
@@ -63,8 +64,8 @@ fn map_means(tree: &Tree<'_>, node: &TreeNode<'_>, map: &crate::Map) -> Option<b
     Some(count == map.len())
 }
 
-/// Whether a key stands twice; `None` if one is no plain string.
-fn has_twice(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
+/// Whether a key is repeated; `None` if a key is not a plain string.
+fn has_repeated_key(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
     let keys = || tree.chain(node.first).step_by(2).filter_map(|key| tree.node(key));
     let mut count = 0;
     for key in keys() {
@@ -74,11 +75,11 @@ fn has_twice(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
         }
         count += 1;
     }
-    // Most maps are small: there, looking is faster than hashing.
+    // Most maps are small, where a linear search is faster than hashing.
     if count > 16 {
         let mut seen = HashSet::with_capacity(count);
         return Some(!keys().all(|key| seen.insert(&*key.value)));
     }
-    let twice = |(at, key): (usize, &TreeNode<'_>)| keys().take(at).any(|other| other.value == key.value);
-    Some(keys().enumerate().any(twice))
+    let repeated = |(at, key): (usize, &TreeNode<'_>)| keys().take(at).any(|other| other.value == key.value);
+    Some(keys().enumerate().any(repeated))
 }

@@ -1,8 +1,8 @@
-//! What a scalar node is: takes the node, gives its typed value after tags and resolution.
+//! Typed values of scalar nodes, after tags and resolution.
 
 use super::binary;
 use crate::read::TreeNode;
-use crate::resolve::{Generation, Resolved, resolve};
+use crate::resolve::{GoYamlVersion, Resolved, resolve};
 use crate::{Position, Problem};
 
 /// A scalar after resolution.
@@ -10,13 +10,13 @@ use crate::{Position, Problem};
 pub(super) enum Scalar<'t> {
     Resolved(Resolved),
     Text(&'t str),
-    /// What `!!binary` holds.
+    /// The content of `!!binary`.
     Bytes(Vec<u8>),
 }
 
 const PREFIX: &str = "tag:yaml.org,2002:";
 
-/// The value of `node`, or why its text does not fit its tag.
+/// Returns the value of `node`, or an error if its text does not match its tag.
 pub(super) fn read<'t>(
     node: &'t TreeNode<'_>,
     at: impl Fn() -> Position,
@@ -26,7 +26,7 @@ pub(super) fn read<'t>(
         if !node.implicit {
             return Ok(Scalar::Text(text));
         }
-        return Ok(of(resolve(text, Generation::V2, true), text));
+        return Ok(from_resolved(resolve(text, GoYamlVersion::V2, true), text));
     };
     match tag.strip_prefix(PREFIX) {
         Some("binary") => {
@@ -34,30 +34,30 @@ pub(super) fn read<'t>(
             Ok(Scalar::Bytes(bytes))
         }
         Some(known @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
-            let found = resolve(text, Generation::V2, known == "timestamp");
+            let found = resolve(text, GoYamlVersion::V2, known == "timestamp");
             fit(found, known, text).ok_or_else(|| mismatch(found, known, text).at(at()))
         }
         _ => Ok(Scalar::Text(text)),
     }
 }
 
-fn of(resolved: Resolved, text: &str) -> Scalar<'_> {
+fn from_resolved(resolved: Resolved, text: &str) -> Scalar<'_> {
     match resolved {
         Resolved::Text | Resolved::Timestamp => Scalar::Text(text),
         other => Scalar::Resolved(other),
     }
 }
 
-/// The value, if what was found is what the tag says; whole numbers are floats where the tag wants one.
+/// Returns the value if it has the type of the tag; integers become floats where the tag requires it.
 fn fit<'t>(found: Resolved, wanted: &str, text: &'t str) -> Option<Scalar<'t>> {
     match (wanted, found) {
         ("float", Resolved::Int(whole)) => Some(Scalar::Resolved(Resolved::Float(whole as f64))),
-        _ if tag_of(found) == wanted => Some(of(found, text)),
+        _ if tag_name(found) == wanted => Some(from_resolved(found, text)),
         _ => None,
     }
 }
 
-fn tag_of(resolved: Resolved) -> &'static str {
+fn tag_name(resolved: Resolved) -> &'static str {
     match resolved {
         Resolved::Null => "null",
         Resolved::Bool(_) => "bool",
@@ -78,7 +78,7 @@ fn mismatch(found: Resolved, wanted: &str, text: &str) -> Problem {
         _ => "!!str",
     };
     Problem::Tag {
-        found: short(tag_of(found)),
+        found: short(tag_name(found)),
         text: text.to_owned(),
         wanted: short(wanted),
     }

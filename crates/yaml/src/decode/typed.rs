@@ -1,4 +1,4 @@
-//! A document with the types go-yaml gives it, for the errors that print them in Go's syntax.
+//! A document with the types that go-yaml assigns, for errors that print them in Go's syntax.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::read::{Kind, Tree};
 use crate::resolve::Resolved;
 use crate::{Position, Problem};
 
-/// A value as Go holds it.
+/// A value as Go represents it.
 #[derive(Clone, Debug, PartialEq)]
 enum Typed {
     Nil,
@@ -24,17 +24,17 @@ enum Typed {
     Map(Vec<(Typed, Typed)>),
 }
 
-/// Printing stops here: an error's text is no place for megabytes.
-const LONGEST: usize = 1 << 20;
+/// Maximum length of printed values, which limits the length of errors.
+const MAX_PRINTED_LEN: usize = 1 << 20;
 
-/// The node `id` in Go's `%#v`.
+/// Formats the node `id` as Go's `%#v`.
 pub(super) fn print_node(tree: &Tree<'_>, id: u32) -> String {
     let mut out = String::new();
     print(&typed(tree, id), &mut out, true);
     out
 }
 
-/// The first key of the document that JSON cannot hold.
+/// Returns the first key of the document that JSON cannot represent.
 pub(super) fn key_problem(tree: &Tree<'_>) -> Option<Problem> {
     key_problem_in(&typed(tree, 0))
 }
@@ -61,7 +61,7 @@ fn key_problem_in(value: &Typed) -> Option<Problem> {
     }
 }
 
-/// The node with Go's types; the document has been decoded once, so nothing in it can fail.
+/// Converts the node to Go's types. The document has been decoded once, so this cannot fail.
 fn typed(tree: &Tree<'_>, id: u32) -> Typed {
     let Some(node) = tree.node(id) else {
         return Typed::Nil;
@@ -117,7 +117,7 @@ fn merge(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
 }
 
 fn print(value: &Typed, out: &mut String, top: bool) {
-    if out.len() > LONGEST {
+    if out.len() > MAX_PRINTED_LEN {
         return;
     }
     // Writing to a string cannot fail.
@@ -178,7 +178,7 @@ fn compare(a: &Typed, b: &Typed) -> std::cmp::Ordering {
     }
 }
 
-/// Go orders types by their addresses, which its linker gives in this order.
+/// Go orders types by address, which its linker assigns in this order.
 fn rank(value: &Typed) -> u8 {
     match value {
         Typed::Nil => 0,

@@ -1,7 +1,7 @@
-//! Nodes to values: takes a composed document, gives the tree that Go's JSON decoder would give in the end.
+//! Decoding of a composed document into the tree that Go's JSON decoder finally produces.
 //!
-//! Keys become strings at once. The rare documents in which that may matter for an error's text (`null` as a key, NaN)
-//! are looked at once more with Go's types, see [`super::typed`].
+//! Keys are converted to strings directly. The rare documents in which this may change the text of an error
+//! (`null` as a key, NaN) are decoded a second time with Go's types, see [`super::typed`].
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::read::{Kind, NONE, Tree, TreeNode};
 use crate::resolve::Resolved;
 use crate::{Error, Map, Numbers, Position, Problem, Value};
 
-/// The value of a document.
+/// Returns the value of a document.
 pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
     let mut decoder = Decoder {
         tree,
@@ -58,7 +58,7 @@ struct Decoder<'t, 'a> {
     options: &'t Options,
     decoded: usize,
     aliased: usize,
-    /// The aliases being followed.
+    /// The aliases being expanded.
     active: Vec<u32>,
     depth: usize,
     odd_key: bool,
@@ -66,11 +66,11 @@ struct Decoder<'t, 'a> {
     duplicates: Vec<String>,
 }
 
-/// The keys a map has so far, with their types; kept only where duplicates are errors.
+/// The keys of a map so far, with their types; kept only where duplicates are errors.
 type Seen = HashSet<String>;
 
 impl<'t, 'a> Decoder<'t, 'a> {
-    // These recurse by the depth of the document: small frames, no closures.
+    // These functions recurse by the depth of the document, so they have small frames and no closures.
 
     fn value(&mut self, id: u32) -> Result<Value, Error> {
         let tree = self.tree;
@@ -112,17 +112,17 @@ impl<'t, 'a> Decoder<'t, 'a> {
         let limit = self.options.budget.depth;
         if self.depth >= limit {
             let of = "levels of nesting";
-            return Err(Problem::Budget { of, limit }.at(self.mark(node)));
+            return Err(Problem::Budget { of, limit }.at(self.position(node)));
         }
         self.depth += 1;
         Ok(())
     }
 
-    /// Goes through an alias, which must not be on the way already.
+    /// Enters an alias, which must not be in expansion already.
     fn follow(&mut self, id: u32, node: &TreeNode<'_>) -> Result<(), Error> {
         if self.active.contains(&id) {
             let name = node.value.to_string();
-            return Err(Problem::CyclicAnchor { name }.at(self.mark(node)));
+            return Err(Problem::CyclicAnchor { name }.at(self.position(node)));
         }
         self.active.push(id);
         self.enter(node)
@@ -133,13 +133,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
         self.depth -= 1;
     }
 
-    /// Counts a node against the budget and against go-yaml's rule on aliases.
+    /// Counts a node against the budget and against go-yaml's alias limit.
     fn count(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
         self.decoded += 1;
         self.aliased += usize::from(!self.active.is_empty());
         let share = self.aliased as f64 / self.decoded as f64;
         if self.aliased > 100 && self.decoded > 1000 && share > allowed_share(self.decoded) {
-            return Err(Problem::ExcessiveAliasing.at(self.mark(node)));
+            return Err(Problem::ExcessiveAliasing.at(self.position(node)));
         }
         let budget = &self.options.budget;
         let (of, limit) = if self.aliased > budget.alias_expansion {
@@ -149,15 +149,15 @@ impl<'t, 'a> Decoder<'t, 'a> {
         } else {
             return Ok(());
         };
-        Err(Problem::Budget { of, limit }.at(self.mark(node)))
+        Err(Problem::Budget { of, limit }.at(self.position(node)))
     }
 
-    fn mark(&self, node: &TreeNode<'_>) -> Position {
-        node.start.mark(self.skipped)
+    fn position(&self, node: &TreeNode<'_>) -> Position {
+        node.start.position(self.skipped)
     }
 
     fn scalar(&mut self, node: &'t TreeNode<'a>) -> Result<Value, Error> {
-        let read = scalar::read(node, || node.start.mark(self.skipped))?;
+        let read = scalar::read(node, || node.start.position(self.skipped))?;
         let exact = self.options.numbers == Numbers::Exact;
         Ok(match read {
             Scalar::Text(text) => Value::String(text.to_owned()),
@@ -175,7 +175,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         })
     }
 
-    /// Puts the entries of mapping `id` into `map`.
+    /// Adds the entries of mapping `id` to `map`.
     fn mapping(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
         let tree = self.tree;
         let mut key = tree.node(id).map_or(NONE, |node| node.first);
@@ -196,7 +196,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         Ok(())
     }
 
-    /// The key `id` as JSON will have it.
+    /// Returns the key `id` in its JSON form.
     fn key(&mut self, id: u32) -> Result<Cow<'t, str>, Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else {
@@ -211,15 +211,15 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 Ok(key)
             }
             Kind::Scalar => {
-                let read = scalar::read(node, || node.start.mark(self.skipped))?;
+                let read = scalar::read(node, || node.start.position(self.skipped))?;
                 Ok(self.key_text(read))
             }
             Kind::Sequence | Kind::Mapping => {
-                // Its own errors and its cost come first.
+                // The errors and the cost of the key itself come first.
                 self.decoded -= 1;
                 self.value(id)?;
                 let key = typed::print_node(tree, id);
-                Err(Problem::InvalidKey { key }.at(self.mark(node)))
+                Err(Problem::InvalidKey { key }.at(self.position(node)))
             }
         }
     }
@@ -238,7 +238,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         }
     }
 
-    /// Whether the key is new; if not, notes the line of its value.
+    /// Reports whether the key is new; records the line of its value if it is not.
     fn is_new(&mut self, value: u32, key: String, seen: &mut Seen) -> bool {
         if seen.contains(&key) {
             let line = self.tree.node(value).map_or(0, |node| node.start.line) + 1;
@@ -249,7 +249,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         seen.insert(key)
     }
 
-    /// `<<`: the entries of a map, or of maps of which the first wins.
+    /// Merges a map, or a list of maps of which the first takes precedence (`<<`).
     fn merge(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else { return Ok(()) };
@@ -272,7 +272,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             Some(node)
         };
         let Some(target) = target.filter(|target| target.kind == Kind::Mapping) else {
-            return Err(Problem::Merge.at(self.mark(node)));
+            return Err(Problem::Merge.at(self.position(node)));
         };
         self.count(node)?;
         if node.kind == Kind::Alias {
@@ -294,7 +294,8 @@ pub(super) fn is_merge(node: &TreeNode<'_>) -> bool {
     node.kind == Kind::Scalar && node.value == "<<" && (node.implicit || tagged)
 }
 
-/// go-yaml's limit on the share of nodes that come from aliases: nearly all in small documents, a tenth in huge ones.
+/// go-yaml's limit on the share of nodes that come from aliases: nearly all in small documents, a tenth in
+/// huge ones.
 fn allowed_share(decoded: usize) -> f64 {
     const LOW: usize = 400_000;
     const HIGH: usize = 4_000_000;
@@ -314,7 +315,7 @@ fn float_key(value: f64) -> String {
     }
 }
 
-/// The first number that JSON cannot hold, in the order JSON is written.
+/// Returns the first number that JSON cannot represent, in the order in which JSON is written.
 fn unsupported_number(value: &Value) -> Option<&'static str> {
     match value {
         Value::Float(number) => special(*number),

@@ -1,18 +1,18 @@
-//! Tokens to events: takes a [`Scanner`], gives the events libyaml's parser gives. A machine of named states, no recursion.
+//! Tokens to events, as libyaml's parser produces them: a state machine without recursion.
 
 mod flow;
 
 use std::borrow::Cow;
 
 use super::scan::Scanner;
-use super::token::{Place, Style, Token, TokenKind};
+use super::token::{ScanPosition, Style, Token, TokenKind};
 use crate::{Error, Problem};
 
 #[derive(Clone, Debug)]
 pub(super) struct Event<'a> {
     pub(super) kind: EventKind<'a>,
-    pub(super) start: Place,
-    pub(super) end: Place,
+    pub(super) start: ScanPosition,
+    pub(super) end: ScanPosition,
 }
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) enum EventKind<'a> {
     MappingEnd,
 }
 
-/// What may stand before a node.
+/// The properties before a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Properties<'a> {
     pub(super) anchor: Option<&'a str>,
@@ -66,7 +66,7 @@ enum State {
     End,
 }
 
-/// Which nodes may stand at a place.
+/// The nodes that are allowed at a position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Allowed {
     Flow,
@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
         self.scanner.skipped()
     }
 
-    /// The next event; after the end of the stream always that.
+    /// Returns the next event; at the end of the stream always [`EventKind::StreamEnd`].
     pub(super) fn next(&mut self) -> Parse<'a> {
         match self.state {
             State::StreamStart => {
@@ -134,13 +134,13 @@ impl<'a> Parser<'a> {
             State::FlowMappingKey => self.flow_mapping_key(false),
             State::FlowMappingValue => self.flow_mapping_value(),
             State::FlowMappingEmptyValue => {
-                let place = self.scanner.peek()?.start;
-                Ok(self.empty(place, State::FlowMappingKey))
+                let position = self.scanner.peek()?.start;
+                Ok(self.empty(position, State::FlowMappingKey))
             }
             State::End => Ok(Event {
                 kind: EventKind::StreamEnd,
-                start: Place::default(),
-                end: Place::default(),
+                start: ScanPosition::default(),
+                end: ScanPosition::default(),
             }),
         }
     }
@@ -172,8 +172,8 @@ impl<'a> Parser<'a> {
         self.directives()?;
         let token = self.scanner.peek()?;
         if !matches!(token.kind, TokenKind::DocumentStart) {
-            let place = token.start;
-            return Err(self.error("did not find expected <document start>", place));
+            let position = token.start;
+            return Err(self.error("did not find expected <document start>", position));
         }
         self.states.push(State::DocumentEnd);
         self.state = State::DocumentContent;
@@ -186,19 +186,19 @@ impl<'a> Parser<'a> {
         let mut versioned = false;
         loop {
             let token = self.scanner.peek()?;
-            let place = token.start;
+            let position = token.start;
             match &token.kind {
                 TokenKind::Version { .. } if versioned => {
-                    return Err(self.error("found duplicate %YAML directive", place));
+                    return Err(self.error("found duplicate %YAML directive", position));
                 }
                 TokenKind::Version { major: 1, minor: 1 } => versioned = true,
                 TokenKind::Version { .. } => {
-                    return Err(self.error("found incompatible YAML document", place));
+                    return Err(self.error("found incompatible YAML document", position));
                 }
                 TokenKind::TagDirective(directive) => {
                     let (handle, prefix) = (**directive).clone();
                     if self.tags.iter().any(|(known, _)| *known == handle) {
-                        return Err(self.error("found duplicate %TAG directive", place));
+                        return Err(self.error("found duplicate %TAG directive", position));
                     }
                     self.tags.push((handle, prefix));
                 }
@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
 
     fn document_content(&mut self) -> Parse<'a> {
         let token = self.scanner.peek()?;
-        let place = token.start;
+        let position = token.start;
         match token.kind {
             TokenKind::Version { .. }
             | TokenKind::TagDirective(_)
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
             | TokenKind::StreamEnd => {
                 self.pop();
                 let state = self.state;
-                Ok(self.empty(place, state))
+                Ok(self.empty(position, state))
             }
             _ => self.node(Allowed::Block),
         }
@@ -256,8 +256,8 @@ impl<'a> Parser<'a> {
         self.content(allowed, properties, start, end)
     }
 
-    /// An anchor, a tag, or both in any order; where they start and end.
-    fn properties(&mut self) -> Result<(Properties<'a>, Place, Place), Error> {
+    /// Parses an anchor, a tag, or both in any order; returns them with their start and end.
+    fn properties(&mut self) -> Result<(Properties<'a>, ScanPosition, ScanPosition), Error> {
         let first = self.scanner.peek()?.start;
         let (start, mut end) = (first, first);
         let mut properties = Properties::default();
@@ -274,9 +274,9 @@ impl<'a> Parser<'a> {
                 tag = Some((written, token.start));
             }
         }
-        // The token behind them has been looked at by now: its errors come before that of an unknown handle.
-        if let Some((written, place)) = tag {
-            properties.tag = self.full_tag(&written.handle, &written.suffix, place)?;
+        // The next token has been scanned by now: its errors come before that of an unknown handle.
+        if let Some((written, position)) = tag {
+            properties.tag = self.full_tag(&written.handle, &written.suffix, position)?;
         }
         Ok((properties, start, end))
     }
@@ -285,8 +285,8 @@ impl<'a> Parser<'a> {
         &mut self,
         allowed: Allowed,
         properties: Properties<'a>,
-        start: Place,
-        end: Place,
+        start: ScanPosition,
+        end: ScanPosition,
     ) -> Parse<'a> {
         let block = allowed != Allowed::Flow;
         let token = self.scanner.peek()?;
@@ -334,7 +334,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn scalar(&mut self, properties: Properties<'a>, start: Place) -> Parse<'a> {
+    fn scalar(&mut self, properties: Properties<'a>, start: ScanPosition) -> Parse<'a> {
         let token = self.scanner.take()?;
         self.pop();
         let TokenKind::Scalar { value, style } = token.kind else {
@@ -357,7 +357,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn full_tag(&self, handle: &str, suffix: &str, place: Place) -> Result<Option<Box<str>>, Error> {
+    fn full_tag(
+        &self,
+        handle: &str,
+        suffix: &str,
+        position: ScanPosition,
+    ) -> Result<Option<Box<str>>, Error> {
         if handle.is_empty() {
             return Ok((!suffix.is_empty()).then(|| suffix.into()));
         }
@@ -365,7 +370,7 @@ impl<'a> Parser<'a> {
             Some((_, prefix)) if !prefix.is_empty() || !suffix.is_empty() => {
                 Ok(Some(format!("{prefix}{suffix}").into()))
             }
-            _ => Err(self.error("found undefined tag handle", place)),
+            _ => Err(self.error("found undefined tag handle", position)),
         }
     }
 
@@ -438,10 +443,10 @@ impl<'a> Parser<'a> {
         self.mapping_part(end, State::MappingKey)
     }
 
-    /// A key or a value, either of which may be missing.
-    fn mapping_part(&mut self, place: Place, next: State) -> Parse<'a> {
+    /// Parses a key or a value, either of which may be missing.
+    fn mapping_part(&mut self, position: ScanPosition, next: State) -> Parse<'a> {
         match self.scanner.peek()?.kind {
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(place, next)),
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(position, next)),
             _ => {
                 self.states.push(next);
                 self.node(Allowed::BlockOrIndentless)
@@ -461,8 +466,8 @@ impl<'a> Parser<'a> {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
-    /// A node that is not there.
-    fn empty(&mut self, place: Place, next: State) -> Event<'a> {
+    /// Returns the event for a missing node.
+    fn empty(&mut self, position: ScanPosition, next: State) -> Event<'a> {
         self.state = next;
         let kind = EventKind::Scalar {
             value: Cow::Borrowed(""),
@@ -472,15 +477,15 @@ impl<'a> Parser<'a> {
         };
         Event {
             kind,
-            start: place,
-            end: place,
+            start: position,
+            end: position,
         }
     }
 
-    /// A parser's error: Go prints its line counted from 0, and none for the first.
-    fn error(&self, problem: &'static str, place: Place) -> Error {
-        let line = place.line as usize;
+    /// Creates a parser error: Go prints its line counted from 0, and no line for the first.
+    fn error(&self, problem: &'static str, position: ScanPosition) -> Error {
+        let line = position.line as usize;
         let problem = problem.into();
-        Problem::Syntax { problem, line }.at(place.mark(self.skipped()))
+        Problem::Syntax { problem, line }.at(position.position(self.skipped()))
     }
 }

@@ -1,10 +1,10 @@
-//! Where the items of one long list are: takes a text, gives their places. Reads events only, so that a text of any length
-//! costs no memory but that of the answer.
+//! Positions of the items of one long list. Reads events only, so the memory does not depend on the length of
+//! the text, apart from the result.
 
 use super::event::{EventKind, Parser};
 use super::scan::Scanner;
 use super::source::Source;
-use super::token::{Place, Style};
+use super::token::{ScanPosition, Style};
 use crate::{Budget, Error};
 
 /// The items of a list that is a value of the root map of a text's only document.
@@ -12,14 +12,14 @@ use crate::{Budget, Error};
 pub struct Outline {
     /// Whether the list is in brackets.
     pub flow: bool,
-    /// Where each item starts and ends, in bytes; a block's end is where the next token is.
+    /// Start and end of each item, in bytes; the end of a block is the start of the next token.
     pub items: Vec<(usize, usize)>,
-    /// Where the root map goes on behind the list: its next key, what closes it, or the end.
+    /// Position at which the root map continues after the list: its next key, its closing brace, or the end.
     pub rest: usize,
 }
 
-/// The items under `key`; `None` if there is no such list, if a key is given twice, or if anything in the text is an anchor, an
-/// alias or a tag: then what an item means may depend on the others.
+/// Returns the items under `key`; `None` if there is no such list, if a key is repeated, or if the text
+/// contains an anchor, an alias or a tag: then the meaning of an item may depend on others.
 pub fn outline<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     key: &str,
@@ -30,7 +30,7 @@ pub fn outline<T: AsRef<[u8]> + ?Sized>(
     let mut walk = Walk {
         key,
         depth: 0,
-        at: At::Document,
+        state: State::Document,
         outline: Outline::default(),
     };
     let mut parser = Parser::new(scanner);
@@ -43,36 +43,36 @@ pub fn outline<T: AsRef<[u8]> + ?Sized>(
             return Ok(None);
         }
     }
-    Ok((walk.at == At::Done).then_some(walk.outline))
+    Ok((walk.state == State::Done).then_some(walk.outline))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum State {
     /// Before the root.
     Document,
-    /// A key of the root comes next; whether the list is behind us.
+    /// A key of the root comes next; the flag is set after the list.
     Key(bool),
-    /// The value of a key that is not ours comes next.
+    /// The value of another key comes next.
     Value(bool),
-    /// The value of our key comes next.
+    /// The value of the requested key comes next.
     List,
     /// In the list.
     Items,
-    /// Behind the root.
+    /// After the root.
     Done,
 }
 
 struct Walk<'k> {
     key: &'k str,
-    /// Open collections.
+    /// Number of open collections.
     depth: usize,
-    at: At,
+    state: State,
     outline: Outline,
 }
 
 impl Walk<'_> {
-    /// Goes on with one event; false if the text is of another kind.
-    fn take(&mut self, kind: &EventKind<'_>, start: Place, end: Place, skipped: usize) -> bool {
+    /// Processes one event; returns `false` if the text is not supported.
+    fn take(&mut self, kind: &EventKind<'_>, start: ScanPosition, end: ScanPosition, skipped: usize) -> bool {
         let (start, end) = (start.at as usize + skipped, end.at as usize + skipped);
         let (opens, closes) = match kind {
             EventKind::Alias(_) => return false,
@@ -86,7 +86,7 @@ impl Walk<'_> {
             EventKind::SequenceStart(..) | EventKind::MappingStart(..) => (true, false),
             EventKind::SequenceEnd | EventKind::MappingEnd => (false, true),
             EventKind::Scalar { .. } => (false, false),
-            EventKind::DocumentStart => return self.at == At::Document,
+            EventKind::DocumentStart => return self.state == State::Document,
             EventKind::DocumentEnd | EventKind::StreamEnd => return true,
         };
         self.depth -= usize::from(closes);
@@ -102,19 +102,19 @@ impl Walk<'_> {
         opens: bool,
         closes: bool,
     ) -> bool {
-        match (self.at, self.depth) {
-            (At::Document, 0) => {
-                self.at = At::Key(false);
+        match (self.state, self.depth) {
+            (State::Document, 0) => {
+                self.state = State::Key(false);
                 matches!(kind, EventKind::MappingStart(..))
             }
-            (At::Key(found), 0) => {
-                self.at = At::Done;
+            (State::Key(found), 0) => {
+                self.state = State::Done;
                 if found && self.outline.rest == 0 {
                     self.outline.rest = start;
                 }
                 found && closes
             }
-            (At::Key(found), 1) => {
+            (State::Key(found), 1) => {
                 let EventKind::Scalar { value, .. } = kind else {
                     return false;
                 };
@@ -122,33 +122,33 @@ impl Walk<'_> {
                 if found && self.outline.rest == 0 {
                     self.outline.rest = start;
                 }
-                self.at = if ours { At::List } else { At::Value(found) };
+                self.state = if ours { State::List } else { State::Value(found) };
                 !(ours && found)
             }
-            // A scalar, or the end of a collection: the value is read.
-            (At::Value(found), 1) => {
+            // A scalar, or the end of a collection: the value is complete.
+            (State::Value(found), 1) => {
                 if !opens {
-                    self.at = At::Key(found);
+                    self.state = State::Key(found);
                 }
                 true
             }
-            (At::List, 1) => {
-                self.at = At::Items;
+            (State::List, 1) => {
+                self.state = State::Items;
                 self.outline.flow = matches!(kind, EventKind::SequenceStart(Style::Flow, _));
                 matches!(kind, EventKind::SequenceStart(..))
             }
-            (At::Items, 1) => {
-                self.at = At::Key(true);
+            (State::Items, 1) => {
+                self.state = State::Key(true);
                 true
             }
-            (At::Items, 2) => {
+            (State::Items, 2) => {
                 match self.outline.items.last_mut().filter(|_| closes) {
                     Some(last) => last.1 = end,
                     None => self.outline.items.push((start, end)),
                 }
                 true
             }
-            (At::Value(_) | At::Items, _) => true,
+            (State::Value(_) | State::Items, _) => true,
             _ => false,
         }
     }

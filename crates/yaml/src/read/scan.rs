@@ -1,6 +1,7 @@
-//! Characters to tokens: takes a [`Source`], gives the tokens libyaml's scanner gives, with its errors.
+//! Characters to tokens, as libyaml's scanner produces them.
 //!
-//! *Invariant:* a possible simple key makes the scanner read at most 1024 characters ahead, so the queue stays short.
+//! *Invariant:* a possible simple key makes the scanner read at most 1024 characters ahead, so the queue
+//! stays short.
 
 mod directive;
 mod indent;
@@ -12,27 +13,27 @@ mod tag;
 use std::collections::VecDeque;
 
 use super::source::Failure;
-use super::token::{Place, Token, TokenKind};
+use super::token::{ScanPosition, Token, TokenKind};
 use crate::chars;
 use crate::{Error, Problem};
 
-/// A key without `?`, of which nobody knows yet whether a `:` follows.
+/// A key without `?`, before it is known whether a `:` follows.
 #[derive(Clone, Copy, Debug, Default)]
 struct SimpleKey {
     possible: bool,
     required: bool,
     token: usize,
-    place: Place,
+    position: ScanPosition,
 }
 
-/// No simple key starts at a token.
+/// Marker for a token at which no simple key starts.
 const NO_KEY: u32 = u32::MAX;
 
-/// Nesting beyond which libyaml gives up.
-const DEEPEST: usize = 10_000;
+/// Maximum nesting that libyaml accepts.
+const MAX_DEPTH: usize = 10_000;
 
-/// Characters a simple key may span.
-const LONGEST_KEY: u32 = 1024;
+/// Maximum length of a simple key in characters.
+const MAX_KEY_LEN: u32 = 1024;
 
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
@@ -40,7 +41,7 @@ pub(super) struct Scanner<'a> {
     source: &'a [u8],
     skipped: usize,
     failure: Option<Failure>,
-    here: Place,
+    here: ScanPosition,
     tokens: VecDeque<Token<'a>>,
     parsed: usize,
     available: bool,
@@ -48,7 +49,7 @@ pub(super) struct Scanner<'a> {
     indent: i64,
     indents: Vec<i64>,
     simple_keys: Vec<SimpleKey>,
-    /// For the tokens from `parsed` on: which entry of `simple_keys` was saved for it.
+    /// For each token from `parsed` on: the index in `simple_keys` of the key that starts there.
     keys_by_token: VecDeque<u32>,
     key_allowed: bool,
     flow_level: usize,
@@ -63,7 +64,7 @@ impl<'a> Scanner<'a> {
             source: text.as_bytes(),
             skipped,
             failure,
-            here: Place::default(),
+            here: ScanPosition::default(),
             tokens: VecDeque::new(),
             parsed: 0,
             available: false,
@@ -81,7 +82,7 @@ impl<'a> Scanner<'a> {
         self.skipped
     }
 
-    /// The next token, left in the queue.
+    /// Returns the next token without removing it.
     pub(super) fn peek(&mut self) -> Scan<&Token<'a>> {
         if !self.available {
             self.fetch_more()?;
@@ -96,7 +97,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the next token out of the queue.
+    /// Removes the next token from the queue.
     pub(super) fn take(&mut self) -> Scan<Token<'a>> {
         self.peek()?;
         self.available = false;
@@ -112,7 +113,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads on while the token at the head may turn out to be a key.
+    /// Scans ahead while the first token may turn out to be a key.
     fn fetch_more(&mut self) -> Scan<()> {
         loop {
             if !self.tokens.is_empty() {
@@ -143,12 +144,12 @@ impl<'a> Scanner<'a> {
         self.fetch_indicator()
     }
 
-    /// Directives and document marks, which count only at the start of a line.
+    /// Scans directives and document markers, which are recognised only at the start of a line.
     fn fetch_at_line_start(&mut self) -> Scan<bool> {
         match self.byte(0) {
             b'%' => self.fetch_directive()?,
-            b'-' if self.document_mark() => self.fetch_document(TokenKind::DocumentStart)?,
-            b'.' if self.document_mark() => self.fetch_document(TokenKind::DocumentEnd)?,
+            b'-' if self.document_marker() => self.fetch_document(TokenKind::DocumentStart)?,
+            b'.' if self.document_marker() => self.fetch_document(TokenKind::DocumentEnd)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -183,9 +184,9 @@ impl<'a> Scanner<'a> {
         Err(self.error("found character that cannot start any token"))
     }
 
-    // What is ahead.
+    // Lookahead.
 
-    /// The byte `ahead` of here; 0 behind the end.
+    /// Returns the byte at offset `ahead`; 0 beyond the end.
     fn byte(&self, ahead: usize) -> u8 {
         self.source
             .get(self.here.at as usize + ahead)
@@ -201,13 +202,13 @@ impl<'a> Scanner<'a> {
         matches!(self.byte(0), b' ' | b'\t')
     }
 
-    /// Whether a blank, a line break or the end is `ahead`.
+    /// Whether a blank, a line break or the end is at offset `ahead`.
     fn blank_or_end(&self, ahead: usize) -> bool {
         matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_at(ahead) > 0
     }
 
-    /// `---` or `...` with a blank behind.
-    fn document_mark(&self) -> bool {
+    /// Whether `---` or `...` with a blank after it is here.
+    fn document_marker(&self) -> bool {
         let mark = matches!(
             (self.byte(0), self.byte(1), self.byte(2)),
             (b'-', b'-', b'-') | (b'.', b'.', b'.')
@@ -215,7 +216,7 @@ impl<'a> Scanner<'a> {
         mark && self.blank_or_end(3)
     }
 
-    /// Fails where go-yaml would have to read on to see `count` characters and cannot.
+    /// Fails where go-yaml would have to read more input to see `count` characters and cannot.
     fn need(&self, count: usize) -> Scan<()> {
         match self.failure {
             Some(failure) if self.left(count) < count => Err(failure.error()),
@@ -228,9 +229,9 @@ impl<'a> Scanner<'a> {
         rest.chars().take(most).count()
     }
 
-    // Going on.
+    // Movement.
 
-    /// Goes to the byte `end`, no line break in between.
+    /// Moves to the byte `end`, without a line break in between.
     fn advance_to(&mut self, end: usize) {
         let passed = self.source.get(self.here.at as usize..end).unwrap_or_default();
         let count = if passed.is_ascii() {
@@ -243,7 +244,7 @@ impl<'a> Scanner<'a> {
         self.here.column += count as u32;
     }
 
-    /// One character, no line break.
+    /// Moves over one character that is not a line break.
     fn skip(&mut self) {
         let end = self.here.at as usize + chars::width(self.byte(0));
         self.here.at = end.min(self.source.len()) as u32;
@@ -251,7 +252,7 @@ impl<'a> Scanner<'a> {
         self.here.column += 1;
     }
 
-    /// The spaces here, at most `most`.
+    /// Moves over at most `most` spaces.
     fn skip_spaces(&mut self, most: usize) {
         let rest = self.source.get(self.here.at as usize..).unwrap_or_default();
         let count = rest.iter().take(most).take_while(|byte| **byte == b' ').count() as u32;
@@ -260,7 +261,7 @@ impl<'a> Scanner<'a> {
         self.here.column += count;
     }
 
-    /// The line break here.
+    /// Moves over a line break.
     fn skip_break(&mut self) {
         let len = self.break_at(0) as u32;
         let pair = len == 2 && self.byte(0) == b'\r';
@@ -270,7 +271,7 @@ impl<'a> Scanner<'a> {
         self.here.line += 1;
     }
 
-    /// The line break here as it reads: separators stay, all others become a newline.
+    /// Moves over a line break and appends it: separators stay, all others become a newline.
     fn read_break(&mut self, out: &mut String) {
         match self.break_at(0) {
             0 => return,
@@ -289,17 +290,18 @@ impl<'a> Scanner<'a> {
 
     // Tokens and errors.
 
-    fn push(&mut self, kind: TokenKind<'a>, start: Place) {
+    fn push(&mut self, kind: TokenKind<'a>, start: ScanPosition) {
         let end = self.here;
         self.tokens.push_back(Token { kind, start, end });
     }
 
-    /// Puts a token without width before the one numbered `number`; at the end if that one is gone already.
-    fn insert(&mut self, number: usize, kind: TokenKind<'a>, place: Place) {
+    /// Inserts a token without width before the one numbered `number`; appends it if that one has been
+    /// removed already.
+    fn insert(&mut self, number: usize, kind: TokenKind<'a>, position: ScanPosition) {
         let token = Token {
             kind,
-            start: place,
-            end: place,
+            start: position,
+            end: position,
         };
         match number.checked_sub(self.parsed) {
             Some(at) if at <= self.tokens.len() => self.tokens.insert(at, token),
@@ -312,15 +314,15 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A scanner's error; Go names its line only from the second on.
-fn error_at(problem: &'static str, place: Place, skipped: usize) -> Error {
-    let line = if place.line == 0 {
+/// Creates a scanner error; Go prints its line only from the second line on.
+fn error_at(problem: &'static str, position: ScanPosition, skipped: usize) -> Error {
+    let line = if position.line == 0 {
         0
     } else {
-        place.line as usize + 1
+        position.line as usize + 1
     };
     let problem = problem.into();
-    Problem::Syntax { problem, line }.at(place.mark(skipped))
+    Problem::Syntax { problem, line }.at(position.position(skipped))
 }
 
 fn count_chars(bytes: &[u8]) -> usize {

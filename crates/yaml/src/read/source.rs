@@ -1,4 +1,4 @@
-//! Bytes to characters: takes a text in UTF-8 or UTF-16, gives what go-yaml's reader lets through, and where it stops.
+//! Decoding of UTF-8 or UTF-16 bytes into the characters that go-yaml's reader accepts.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,23 @@ use crate::{Budget, Error, Position, Problem};
 /// A text to scan.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// The characters before the block of input in which the reader fails; all of them if it does not.
+    /// The characters before the block of input in which the reader fails; all characters if it does not.
     pub(crate) text: Cow<'a, str>,
-    /// Bytes before the text: a byte order mark.
+    /// Number of bytes before the text: a byte order mark.
     pub(crate) skipped: usize,
-    /// What the reader says when asked for more.
+    /// The reader's error, reported when more input is requested.
     pub(crate) failure: Option<Failure>,
 }
 
-/// Why the reader goes no further.
+/// The reason why the reader stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     problem: &'static str,
     offset: usize,
 }
 
-/// go-yaml reads its input in blocks of this size; an error anywhere in a block comes up when its first character is asked for.
+/// go-yaml reads its input in blocks of this size; an error anywhere in a block is reported when its first
+/// character is requested.
 const BLOCK: usize = 512;
 
 impl<'a> Source<'a> {
@@ -66,7 +67,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// UTF-16 is rare enough that a failure is told at once, wherever it is.
+    /// UTF-16 is rare, so an error is reported immediately, wherever it is.
     fn utf16(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Self {
         let units = bytes.chunks_exact(2).map(|pair| match pair {
             [a, b] => unit([*a, *b]),
@@ -112,7 +113,8 @@ impl Failure {
 
 const CONTROL: &str = "control characters are not allowed";
 
-/// How many bytes go-yaml accepts, and why it refuses the next one; whether that one is only cut short.
+/// Returns the number of bytes that go-yaml accepts, the error for the next one, and whether it is only
+/// incomplete.
 fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
     let mut at = 0;
     loop {
@@ -131,7 +133,7 @@ fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
 
-/// The width of the character at `at`, or what is wrong with it.
+/// Returns the width of the character at `at`, or its error.
 fn character(bytes: &[u8], at: usize) -> Result<usize, &'static str> {
     let lead = bytes.get(at).copied().unwrap_or(0);
     let (width, bits, least) = match lead {
@@ -161,7 +163,8 @@ fn character(bytes: &[u8], at: usize) -> Result<usize, &'static str> {
     }
 }
 
-/// Where the block starts in which the byte at `failing` is read: blocks hold whole characters only.
+/// Returns the start of the block in which the byte at `failing` is read: blocks contain whole characters
+/// only.
 fn block_start(bytes: &[u8], skipped: usize, failing: usize) -> usize {
     let mut start = 0;
     let mut end = BLOCK - skipped;

@@ -1,23 +1,23 @@
-//! The tokens of YAML, each with its place.
+//! The tokens of YAML with their positions.
 
 use std::borrow::Cow;
 
 use crate::Position;
 
-/// A place while scanning; counts from 0.
+/// A position while scanning; counts from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Bytes into the scanned text.
+pub(crate) struct ScanPosition {
+    /// Byte offset in the scanned text.
     pub(crate) at: u32,
-    /// Characters into it.
+    /// Character offset in the scanned text.
     pub(crate) index: u32,
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-impl Place {
-    /// The place as users count, behind `skipped` bytes.
-    pub(crate) fn mark(self, skipped: usize) -> Position {
+impl ScanPosition {
+    /// Converts to a [`Position`] behind `skipped` bytes, counted from 1.
+    pub(crate) fn position(self, skipped: usize) -> Position {
         Position {
             offset: self.at as usize + skipped,
             line: self.line as usize + 1,
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-/// How a scalar or collection is written.
+/// The style of a scalar or collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -46,7 +46,7 @@ pub(super) enum TokenKind<'a> {
         major: u8,
         minor: u8,
     },
-    /// What it is called, and its prefix.
+    /// Handle and prefix.
     TagDirective(Box<(String, String)>),
     DocumentStart,
     DocumentEnd,
@@ -70,7 +70,7 @@ pub(super) enum TokenKind<'a> {
     },
 }
 
-/// A tag as written: tags are rare and tokens many, so it is kept apart.
+/// A tag as written. Tags are rare and tokens frequent, so it is stored separately.
 #[derive(Clone, Debug)]
 pub(super) struct Tag {
     pub(super) handle: String,
@@ -80,6 +80,6 @@ pub(super) struct Tag {
 #[derive(Clone, Debug)]
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind<'a>,
-    pub(super) start: Place,
-    pub(super) end: Place,
+    pub(super) start: ScanPosition,
+    pub(super) end: ScanPosition,
 }

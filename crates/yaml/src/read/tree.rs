@@ -1,5 +1,5 @@
-//! Events to nodes: takes a text, gives the nodes of its documents in one table. Anchors are resolved as go-yaml does,
-//! nothing else is. No recursion.
+//! Composition of events into a table of nodes per document. Resolves anchors as go-yaml does and nothing
+//! else; without recursion.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,25 +7,25 @@ use std::collections::HashMap;
 use super::event::{Event, EventKind, Parser, Properties};
 use super::scan::Scanner;
 use super::source::Source;
-use super::token::{Place, Style};
+use super::token::{ScanPosition, Style};
 use crate::{Budget, Error, Problem};
 
-/// Room is made ahead for a node per so many bytes of text, and for no more than so many: a guess, no limit.
+/// Memory is reserved for one node per this many bytes of text, up to a maximum: an estimate, not a limit.
 const BYTES_PER_NODE: usize = 12;
-const MOST_AHEAD: usize = 1 << 10;
+const MAX_RESERVED_NODES: usize = 1 << 10;
 
-/// No node.
+/// Marker for no node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The nodes of one document, in the order they start.
+/// The nodes of one document, in the order in which they start.
 #[derive(Debug, Default)]
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<TreeNode<'a>>,
-    pub(crate) start: Place,
-    pub(crate) end: Place,
+    pub(crate) start: ScanPosition,
+    pub(crate) end: ScanPosition,
 }
 
-/// One node; its children are a chain.
+/// One node; its children form a linked list.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeNode<'a> {
     pub(crate) kind: Kind,
@@ -35,11 +35,11 @@ pub(crate) struct TreeNode<'a> {
     pub(crate) anchor: Option<&'a str>,
     pub(crate) style: Style,
     pub(crate) implicit: bool,
-    pub(crate) start: Place,
-    pub(crate) end: Place,
-    /// The first child; of an alias its target.
+    pub(crate) start: ScanPosition,
+    pub(crate) end: ScanPosition,
+    /// The first child; the target of an alias.
     pub(crate) first: u32,
-    /// The next child of the same parent.
+    /// The next sibling.
     pub(crate) next: u32,
 }
 
@@ -52,12 +52,12 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Tree<'a> {
-    /// The children of `parent`.
+    /// Iterates over the children of `parent`.
     pub(crate) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + '_ {
         self.chain(self.nodes.get(parent as usize).map_or(NONE, |node| node.first))
     }
 
-    /// `first` and those behind it.
+    /// Iterates over `first` and its following siblings.
     pub(crate) fn chain(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(first), |child| {
             self.nodes.get(*child as usize).map(|node| node.next)
@@ -70,7 +70,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Composes the first document of `source`, or all of them; an empty stream has none.
+/// Composes the first document of `source`, or all documents; an empty stream has none.
 pub(crate) fn compose<'a>(
     source: &'a Source<'_>,
     budget: &Budget,
@@ -79,7 +79,7 @@ pub(crate) fn compose<'a>(
     compose_text(&source.text, source, budget, all)
 }
 
-/// The same for the text of `source`, which may outlive it.
+/// Composes the documents of `text`, the text of `source`, which may outlive it.
 pub(crate) fn compose_text<'a>(
     text: &'a str,
     source: &Source<'_>,
@@ -97,7 +97,7 @@ pub(crate) fn compose_text<'a>(
         parser: Parser::new(scanner),
         budget: *budget,
         tree: Tree::default(),
-        likely: (text.len() / BYTES_PER_NODE).min(MOST_AHEAD),
+        estimated_nodes: (text.len() / BYTES_PER_NODE).min(MAX_RESERVED_NODES),
         anchors: HashMap::new(),
         open: Vec::new(),
     };
@@ -109,7 +109,7 @@ pub(crate) fn compose_text<'a>(
         }
         if trees.len() > budget.documents {
             let (of, limit) = ("documents", budget.documents);
-            return Err(Problem::Budget { of, limit }.at(Place::default().mark(0)));
+            return Err(Problem::Budget { of, limit }.at(ScanPosition::default().position(0)));
         }
     }
     Ok(trees)
@@ -119,10 +119,10 @@ struct Composer<'a> {
     parser: Parser<'a>,
     budget: Budget,
     tree: Tree<'a>,
-    /// How many nodes a document may well have.
-    likely: usize,
+    /// Estimated number of nodes of a document.
+    estimated_nodes: usize,
     anchors: HashMap<&'a str, u32>,
-    /// The collections under construction, each with its last child.
+    /// The open collections, each with its last child.
     open: Vec<(u32, u32)>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Composer<'a> {
         }
         self.tree = Tree {
             start: event.start,
-            nodes: Vec::with_capacity(self.likely),
+            nodes: Vec::with_capacity(self.estimated_nodes),
             ..Tree::default()
         };
         self.anchors.clear();
@@ -173,10 +173,10 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, name: &'a str, span: (Place, Place)) -> Result<(), Error> {
+    fn alias(&mut self, name: &'a str, span: (ScanPosition, ScanPosition)) -> Result<(), Error> {
         let Some(&target) = self.anchors.get(name) else {
             let name = name.to_owned();
-            return Err(Problem::UnknownAnchor { name }.at(span.0.mark(self.parser.skipped())));
+            return Err(Problem::UnknownAnchor { name }.at(span.0.position(self.parser.skipped())));
         };
         let mut node = fresh(Kind::Alias, Cow::Borrowed(name), Style::Plain, span);
         node.first = target;
@@ -189,19 +189,19 @@ impl<'a> Composer<'a> {
         kind: Kind,
         style: Style,
         properties: Properties<'a>,
-        span: (Place, Place),
+        span: (ScanPosition, ScanPosition),
     ) -> Result<(), Error> {
         if self.open.len() >= self.budget.depth {
             let (of, limit) = ("levels of nesting", self.budget.depth);
-            return Err(Problem::Budget { of, limit }.at(span.0.mark(self.parser.skipped())));
+            return Err(Problem::Budget { of, limit }.at(span.0.position(self.parser.skipped())));
         }
         let id = self.add(fresh(kind, Cow::Borrowed(""), style, span), properties)?;
         self.open.push((id, NONE));
         Ok(())
     }
 
-    /// A block has no end of its own: it ends with its last child.
-    fn close(&mut self, end: Place) {
+    /// A block has no end marker: it ends with its last child.
+    fn close(&mut self, end: ScanPosition) {
         let Some((id, last)) = self.open.pop() else { return };
         let last_end = self.tree.node(last).map(|child| child.end);
         if let Some(node) = self.tree.nodes.get_mut(id as usize) {
@@ -217,7 +217,7 @@ impl<'a> Composer<'a> {
         let id = self.tree.nodes.len() as u32;
         if self.tree.nodes.len() >= self.budget.nodes {
             let (of, limit) = ("nodes", self.budget.nodes);
-            return Err(Problem::Budget { of, limit }.at(node.start.mark(self.parser.skipped())));
+            return Err(Problem::Budget { of, limit }.at(node.start.position(self.parser.skipped())));
         }
         if let Some(anchor) = properties.anchor {
             self.anchors.insert(anchor, id);
@@ -246,7 +246,12 @@ impl<'a> Composer<'a> {
     }
 }
 
-fn fresh(kind: Kind, value: Cow<'_, str>, style: Style, (start, end): (Place, Place)) -> TreeNode<'_> {
+fn fresh(
+    kind: Kind,
+    value: Cow<'_, str>,
+    style: Style,
+    (start, end): (ScanPosition, ScanPosition),
+) -> TreeNode<'_> {
     TreeNode {
         kind,
         value,

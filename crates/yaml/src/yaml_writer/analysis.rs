@@ -1,9 +1,9 @@
-//! How a scalar may be written: takes its text, gives the styles that can hold it.
+//! The styles in which a scalar can be written.
 
 use crate::chars;
-use crate::resolve::{self, Generation, Resolved};
+use crate::resolve::{self, GoYamlVersion, Resolved};
 
-/// A way to write a scalar.
+/// A scalar style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -12,9 +12,9 @@ pub(super) enum Style {
     Literal,
 }
 
-/// What the text of a scalar rules out.
+/// The restrictions that the text of a scalar imposes on its style.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::struct_excessive_bools)] // Four independent answers.
+#[allow(clippy::struct_excessive_bools)] // Four independent properties.
 pub(super) struct Analysis {
     pub(super) multiline: bool,
     no_plain: bool,
@@ -23,8 +23,8 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    /// The style asked for, or the next one that can hold the text.
-    pub(super) fn settle(self, wanted: Style, simple_key: bool) -> Style {
+    /// Returns the requested style, or the next one that can represent the text.
+    pub(super) fn choose_style(self, wanted: Style, simple_key: bool) -> Style {
         let wanted = if simple_key && self.multiline {
             Style::Double
         } else {
@@ -39,40 +39,43 @@ impl Analysis {
         }
     }
 
-    /// Looks at every character once.
-    pub(super) fn of(text: &str, generation: Generation) -> Self {
+    /// Examines every character once.
+    pub(super) fn new(text: &str, version: GoYamlVersion) -> Self {
         if text.is_empty() {
             return Self {
                 no_block: true,
                 ..Self::default()
             };
         }
-        if is_easy(text.as_bytes()) {
+        if is_plain_safe(text.as_bytes()) {
             return Self::default();
         }
-        let mut scan = Scan::new(text, generation);
+        let mut scan = Scan::new(text, version);
         scan.run();
         scan.result()
     }
 }
 
-/// Whether nothing stands against any style: words of harmless characters with single or more spaces between them.
-fn is_easy(text: &[u8]) -> bool {
+/// Whether every style is possible: words of ordinary characters with spaces between them.
+fn is_plain_safe(text: &[u8]) -> bool {
     let starts_easily = text
         .first()
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'$' | b'_'));
     starts_easily
         && text.last() != Some(&b' ')
-        && text.iter().all(|byte| chars::is_easy(*byte) || *byte == b' ')
+        && text
+            .iter()
+            .all(|byte| chars::is_plain_safe(*byte) || *byte == b' ')
 }
 
-/// The style go-yaml asks for: literal for more than one line, quotes where plain text would read as something else.
-pub(super) fn wanted_style(text: &str, generation: Generation) -> Style {
+/// Returns the style that go-yaml requests: literal for multiple lines, quotes where plain text would resolve
+/// to another type.
+pub(super) fn wanted_style(text: &str, version: GoYamlVersion) -> Style {
     if text.contains('\n') {
         return Style::Literal;
     }
-    let read_back = resolve::resolve(text, generation, true);
-    let old = generation == Generation::V3 && resolve::is_old_bool(text);
+    let read_back = resolve::resolve(text, version, true);
+    let old = version == GoYamlVersion::V3 && resolve::is_old_bool(text);
     if read_back != Resolved::Text || resolve::is_base60(text) || old {
         Style::Double
     } else {
@@ -81,7 +84,7 @@ pub(super) fn wanted_style(text: &str, generation: Generation) -> Style {
 }
 
 #[derive(Default)]
-#[allow(clippy::struct_excessive_bools)] // Each is one independent thing seen in the text.
+#[allow(clippy::struct_excessive_bools)] // Independent properties of the text.
 struct Seen {
     indicator: bool,
     breaks: bool,
@@ -94,7 +97,7 @@ struct Seen {
     space_break: bool,
 }
 
-/// What the character before was.
+/// Class of the previous character.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
     Space,
@@ -104,12 +107,12 @@ enum Before {
 
 struct Scan<'a> {
     text: &'a [u8],
-    generation: Generation,
+    version: GoYamlVersion,
     seen: Seen,
 }
 
 impl<'a> Scan<'a> {
-    fn new(text: &'a str, generation: Generation) -> Self {
+    fn new(text: &'a str, version: GoYamlVersion) -> Self {
         let document_mark = text.starts_with("---") || text.starts_with("...");
         let seen = Seen {
             indicator: document_mark,
@@ -117,7 +120,7 @@ impl<'a> Scan<'a> {
         };
         Self {
             text: text.as_bytes(),
-            generation,
+            version,
             seen,
         }
     }
@@ -162,7 +165,7 @@ impl<'a> Scan<'a> {
     }
 
     fn special(&mut self, byte: u8, at: usize) {
-        if byte == b'\t' && self.generation == Generation::V3 {
+        if byte == b'\t' && self.version == GoYamlVersion::V3 {
             self.seen.tab = true;
         } else if !chars::is_printable(self.text, at) {
             self.seen.special = true;

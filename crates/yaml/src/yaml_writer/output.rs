@@ -1,18 +1,18 @@
-//! The text under construction: takes pieces, keeps column and indentation as libyaml does.
+//! The text under construction, with column and indentation as libyaml keeps them.
 
-/// Text and the place in it.
+/// Output text and the current position in it.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) text: String,
     /// Characters since the last line break.
     pub(super) column: usize,
-    /// Indentation of the innermost block; -1 outside of any.
+    /// Indentation of the innermost block; -1 outside any block.
     pub(super) indent: i64,
-    /// Whether the last thing written was a blank or a line break.
+    /// Whether the last character is a blank or a line break.
     pub(super) whitespace: bool,
-    /// Whether only indentation stands on this line.
+    /// Whether this line contains only indentation.
     pub(super) indention: bool,
-    /// Where lines are folded.
+    /// Column at which lines are folded.
     pub(super) width: usize,
 }
 
@@ -28,13 +28,13 @@ impl Output {
         }
     }
 
-    /// One character, no line break.
+    /// Writes one character that is not a line break.
     pub(super) fn put(&mut self, character: char) {
         self.text.push(character);
         self.column += 1;
     }
 
-    /// Characters without a line break.
+    /// Writes text without line breaks.
     pub(super) fn put_all(&mut self, text: &str) {
         self.text.push_str(text);
         self.column += if text.is_ascii() {
@@ -50,14 +50,14 @@ impl Output {
         self.indention = true;
     }
 
-    /// A line break of the value itself, kept as it is.
+    /// Writes a line break that is part of the value.
     pub(super) fn own_break(&mut self, character: char) {
         self.text.push(character);
         self.column = 0;
         self.indention = true;
     }
 
-    /// Goes to the indentation, on a new line unless this one is still free.
+    /// Moves to the indentation, on a new line unless this line contains only indentation.
     pub(super) fn indent_line(&mut self) {
         let indent = usize::try_from(self.indent).unwrap_or(0);
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
@@ -71,7 +71,8 @@ impl Output {
         self.indention = true;
     }
 
-    /// An indicator, after a blank if `apart`; `keeps_indention` for those that a nested block may follow on the line.
+    /// Writes an indicator, after a blank if `apart`; `keeps_indention` is set for indicators that a nested
+    /// block may follow on the same line.
     pub(super) fn indicator(&mut self, indicator: &str, apart: bool, keeps_indention: bool) {
         if apart {
             self.blank();

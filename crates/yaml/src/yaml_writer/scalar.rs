@@ -1,4 +1,4 @@
-//! Scalars in each style: takes text and an [`Output`], writes the lines libyaml would.
+//! Scalars in each style, as libyaml writes them to an [`Output`].
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::analysis::Style;
 use super::output::Output;
 use crate::chars;
 
-/// Writes `text` in `style`; `fold` says whether long lines may be broken.
+/// Writes `text` in `style`; `fold` allows long lines to be broken.
 pub(super) fn write(out: &mut Output, text: &str, style: Style, fold: bool, best_indent: usize) {
     match style {
         Style::Plain => plain(out, text, fold),
@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut Output, text: &str, style: Style, fold: bool, best
     }
 }
 
-/// Whether `text` stays on its line whatever its spaces.
+/// Whether `text` fits on its line regardless of its spaces.
 fn fits(out: &Output, text: &str, fold: bool) -> bool {
     !fold || out.column + text.len() <= out.width
 }
@@ -31,7 +31,7 @@ fn plain(out: &mut Output, text: &str, fold: bool) {
     out.ends_word();
 }
 
-/// Words of a line, broken at a single space that stands behind the width.
+/// Writes the words of a line, broken at a single space beyond the width.
 fn folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<char>) -> bool) {
     let mut spaces = false;
     let mut rest = text.char_indices().peekable();
@@ -101,7 +101,7 @@ fn single_lines(out: &mut Output, text: &str, fold: bool) {
 
 fn double(out: &mut Output, text: &str, fold: bool) {
     out.indicator("\"", true, false);
-    // go-yaml asks for a byte order mark at the start of the text instead of at the character it writes.
+    // go-yaml tests for a byte order mark at the start of the text instead of at the character it writes.
     let escape_all = text.starts_with('\u{feff}');
     let mut spaces = false;
     let mut rest = text.char_indices().peekable();
@@ -187,7 +187,8 @@ fn literal(out: &mut Output, text: &str, best_indent: usize) {
     }
 }
 
-/// The indentation where the first line hides it, and what happens to the line breaks at the end.
+/// Returns the block header: the indentation where the first line hides it, and the handling of trailing line
+/// breaks.
 fn hints(out: &mut Output, text: &str, best_indent: usize) {
     if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
         out.indicator(&best_indent.to_string(), false, false);

@@ -34,9 +34,9 @@ impl<'a> Parser<'a> {
 
     pub(super) fn flow_comma(&mut self, otherwise: &'static str) -> Result<(), Error> {
         let token = self.scanner.peek()?;
-        let place = token.start;
+        let position = token.start;
         if !matches!(token.kind, TokenKind::FlowEntry) {
-            return Err(self.error(otherwise, place));
+            return Err(self.error(otherwise, position));
         }
         self.scanner.take()?;
         self.scanner.peek()?;
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         let end = token.end;
         match token.kind {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
-                // libyaml takes the token away with the key that is missing.
+                // libyaml consumes the token together with the missing key.
                 self.scanner.take()?;
                 Ok(self.empty(end, State::FlowPairValue))
             }
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn flow_pair_value(&mut self) -> Parse<'a> {
         let token = self.scanner.peek()?;
-        let place = token.start;
+        let position = token.start;
         if matches!(token.kind, TokenKind::Value) {
             self.scanner.take()?;
             if !matches!(
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
                 return self.node(Allowed::Flow);
             }
         }
-        Ok(self.empty(place, State::FlowPairEnd))
+        Ok(self.empty(position, State::FlowPairEnd))
     }
 
     pub(super) fn flow_pair_end(&mut self) -> Parse<'a> {
@@ -111,9 +111,9 @@ impl<'a> Parser<'a> {
 
     pub(super) fn flow_mapping_value(&mut self) -> Parse<'a> {
         let token = self.scanner.peek()?;
-        let place = token.start;
+        let position = token.start;
         if !matches!(token.kind, TokenKind::Value) {
-            return Ok(self.empty(place, State::FlowMappingKey));
+            return Ok(self.empty(position, State::FlowMappingKey));
         }
         self.scanner.take()?;
         self.flow_mapping_part(State::FlowMappingKey, false)
@@ -121,10 +121,10 @@ impl<'a> Parser<'a> {
 
     pub(super) fn flow_mapping_part(&mut self, next: State, key: bool) -> Parse<'a> {
         let token = self.scanner.peek()?;
-        let place = token.start;
+        let position = token.start;
         match token.kind {
-            TokenKind::FlowEntry | TokenKind::FlowMappingEnd => Ok(self.empty(place, next)),
-            TokenKind::Value if key => Ok(self.empty(place, next)),
+            TokenKind::FlowEntry | TokenKind::FlowMappingEnd => Ok(self.empty(position, next)),
+            TokenKind::Value if key => Ok(self.empty(position, next)),
             _ => {
                 self.states.push(next);
                 self.node(Allowed::Flow)

@@ -1,16 +1,16 @@
-//! Structure: indentation, simple keys, flow brackets, and the tokens they make.
+//! Structure: indentation, simple keys, flow brackets, and their tokens.
 
-use super::{DEEPEST, LONGEST_KEY, NO_KEY, Scan, Scanner, SimpleKey, error_at};
-use crate::read::token::{Place, TokenKind};
+use super::{MAX_DEPTH, MAX_KEY_LEN, NO_KEY, Scan, Scanner, SimpleKey, error_at};
+use crate::read::token::{ScanPosition, TokenKind};
 
 impl<'a> Scanner<'a> {
-    /// Whether the simple key `number` may still be one.
+    /// Reports whether the simple key `number` is still possible.
     pub(super) fn key_is_valid(&mut self, number: usize) -> Scan<bool> {
         let (here, skipped) = (self.here, self.skipped);
         let Some(key) = self.simple_keys.get_mut(number).filter(|key| key.possible) else {
             return Ok(false);
         };
-        if key.place.line < here.line || key.place.index + LONGEST_KEY < here.index {
+        if key.position.line < here.line || key.position.index + MAX_KEY_LEN < here.index {
             if key.required {
                 return Err(error_at("could not find expected ':'", here, skipped));
             }
@@ -19,7 +19,7 @@ impl<'a> Scanner<'a> {
         Ok(key.possible)
     }
 
-    /// Remembers that a simple key may start here.
+    /// Records that a simple key may start here.
     pub(super) fn save_key(&mut self) -> Scan<()> {
         if !self.key_allowed {
             return Ok(());
@@ -33,10 +33,10 @@ impl<'a> Scanner<'a> {
                 possible: true,
                 required,
                 token,
-                place: self.here,
+                position: self.here,
             };
         }
-        self.set_key_of(token, level as u32);
+        self.set_key(token, level as u32);
         Ok(())
     }
 
@@ -50,11 +50,11 @@ impl<'a> Scanner<'a> {
         }
         key.possible = false;
         let token = key.token;
-        self.set_key_of(token, NO_KEY);
+        self.set_key(token, NO_KEY);
         Ok(())
     }
 
-    fn set_key_of(&mut self, token: usize, key: u32) {
+    fn set_key(&mut self, token: usize, key: u32) {
         let Some(at) = token.checked_sub(self.parsed) else {
             return;
         };
@@ -66,21 +66,27 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Opens a block at `column` if it is further in; its token goes before the token `number`.
-    fn roll_indent(&mut self, column: u32, number: usize, kind: TokenKind<'a>, place: Place) -> Scan<()> {
+    /// Opens a block at `column` if it is indented further; its token is inserted before the token `number`.
+    fn roll_indent(
+        &mut self,
+        column: u32,
+        number: usize,
+        kind: TokenKind<'a>,
+        position: ScanPosition,
+    ) -> Scan<()> {
         if self.flow_level > 0 || self.indent >= i64::from(column) {
             return Ok(());
         }
         self.indents.push(self.indent);
         self.indent = i64::from(column);
-        if self.indents.len() > DEEPEST {
+        if self.indents.len() > MAX_DEPTH {
             return Err(self.error("exceeded max depth of 10000"));
         }
-        self.insert(number, kind, place);
+        self.insert(number, kind, position);
         Ok(())
     }
 
-    /// Closes the blocks that are further in than `column`.
+    /// Closes the blocks that are indented further than `column`.
     pub(super) fn unroll_indent(&mut self, column: i64) {
         if self.flow_level > 0 {
             return;
@@ -131,11 +137,11 @@ impl<'a> Scanner<'a> {
         self.save_key()?;
         self.simple_keys.push(SimpleKey {
             token: self.parsed + self.tokens.len(),
-            place: self.here,
+            position: self.here,
             ..SimpleKey::default()
         });
         self.flow_level += 1;
-        if self.flow_level > DEEPEST {
+        if self.flow_level > MAX_DEPTH {
             return Err(self.error("exceeded max depth of 10000"));
         }
         self.key_allowed = true;
@@ -147,10 +153,10 @@ impl<'a> Scanner<'a> {
         self.remove_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
-            // If no key was saved on this level its number is that of the bracket: go-yaml then forgets that the
-            // whole collection might be a key.
+            // If no key was saved on this level, its number is that of the bracket: go-yaml then drops the
+            // possibility that the whole collection is a key.
             if let Some(key) = self.simple_keys.pop() {
-                self.set_key_of(key.token, NO_KEY);
+                self.set_key(key.token, NO_KEY);
             }
         }
         self.key_allowed = false;
@@ -205,17 +211,17 @@ impl<'a> Scanner<'a> {
         let level = self.simple_keys.len() - 1;
         if self.key_is_valid(level)? {
             let key = self.simple_keys.last().copied().unwrap_or_default();
-            self.insert(key.token, TokenKind::Key, key.place);
+            self.insert(key.token, TokenKind::Key, key.position);
             self.roll_indent(
-                key.place.column,
+                key.position.column,
                 key.token,
                 TokenKind::BlockMappingStart,
-                key.place,
+                key.position,
             )?;
             if let Some(key) = self.simple_keys.last_mut() {
                 key.possible = false;
             }
-            self.set_key_of(key.token, NO_KEY);
+            self.set_key(key.token, NO_KEY);
             self.key_allowed = false;
         } else {
             if self.flow_level == 0 {

@@ -1,9 +1,9 @@
-//! What is between tokens: blanks, comments and line breaks.
+//! Text between tokens: blanks, comments and line breaks.
 
 use super::{Scan, Scanner};
 
 impl Scanner<'_> {
-    /// Goes to the next token.
+    /// Moves to the next token.
     pub(super) fn skip_to_token(&mut self) -> Scan<()> {
         loop {
             self.need(1)?;
@@ -24,13 +24,13 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the text starts with a second byte order mark: go-yaml looks for one at the start of its buffer only, and
-    /// then loses the first character of each line until the buffer moves.
+    /// Whether the text starts with a second byte order mark: go-yaml looks for one at the start of its
+    /// buffer only, and then loses the first character of each line until the buffer moves.
     fn starts_with_mark(&self) -> bool {
         self.here.at < 512 && self.text.starts_with('\u{feff}')
     }
 
-    /// Spaces, and tabs where they cannot be indentation.
+    /// Skips spaces, and tabs where they cannot be indentation.
     pub(super) fn skip_blanks(&mut self, tabs: bool) -> Scan<()> {
         self.skip_spaces(usize::MAX);
         while tabs && self.byte(0) == b'\t' {
@@ -49,7 +49,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Where this line ends.
+    /// Returns the end of this line.
     pub(super) fn line_end(&self) -> usize {
         let mut at = self.here.at as usize;
         let rest = self.source.get(at..).unwrap_or_default();

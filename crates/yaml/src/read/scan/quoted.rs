@@ -15,7 +15,7 @@ impl Scanner<'_> {
         let value = self.quoted(single)?;
         self.skip();
         let style = if single { Style::Single } else { Style::Double };
-        // The value borrows from the text, whose life is the scanner's own.
+        // The value borrows from the text, which outlives the scanner.
         self.push(TokenKind::Scalar { value, style }, start);
         Ok(())
     }
@@ -30,12 +30,12 @@ impl<'a> Scanner<'a> {
             return Ok(Cow::Borrowed(value));
         }
         let mut out = String::new();
-        // What has been read but not copied starts here.
+        // Start of the text that has been read but not copied.
         let mut start = self.here.at as usize;
         let mut copied = false;
         loop {
             self.need(4)?;
-            if self.here.column == 0 && self.document_mark() {
+            if self.here.column == 0 && self.document_marker() {
                 return Err(self.error("found unexpected document indicator"));
             }
             if self.byte(0) == 0 {
@@ -82,13 +82,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the quote is that ends a scalar without escapes and line breaks, as most are.
+    /// Returns the position of the closing quote of a scalar without escapes and line breaks, which is the
+    /// common case.
     fn easy_end(&self, quote: u8) -> Option<usize> {
         let start = self.here.at as usize;
         let rest = self.source.get(start..).filter(|_| self.failure.is_none())?;
         let end = rest
             .iter()
-            .position(|byte| *byte == quote || chars::is_hard_in_quotes(*byte))?;
+            .position(|byte| *byte == quote || chars::is_special_in_quotes(*byte))?;
         let easy = rest.get(end) == Some(&quote) && (quote == b'"' || rest.get(end + 1) != Some(&quote));
         easy.then_some(start + end)
     }
@@ -98,7 +99,7 @@ impl<'a> Scanner<'a> {
         single && self.byte(0) == b'\'' && self.byte(1) == b'\''
     }
 
-    /// Where the characters end that need no look.
+    /// Returns the end of the characters that need no special handling.
     fn quoted_run(&self, from: usize, quote: u8) -> usize {
         let mut at = from;
         loop {
@@ -120,7 +121,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Blanks and line breaks inside quotes. Without a line break they stay, and false is given.
+    /// Scans blanks and line breaks inside quotes; returns `false` if there is no line break, and then keeps
+    /// the blanks.
     fn fold_quoted(&mut self, out: &mut String, start: usize, escaped: bool) -> Scan<bool> {
         let blanks = self.here.at as usize;
         let (mut folding, mut breaks) = (escaped, String::new());
@@ -192,7 +194,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// One line break becomes a space, further ones stay; after an escaped one all stay, and separators always do.
+/// Folds line breaks: one becomes a space, further ones stay; after an escaped one all stay, and separators
+/// always do.
 pub(super) fn push_folded(out: &mut String, breaks: &str, escaped: bool) {
     if escaped {
         out.push_str(breaks);

@@ -1,13 +1,13 @@
-//! Scalars without quotes: plain ones, and blocks behind `|` and `>`.
+//! Scalars without quotes: plain scalars, and blocks after `|` and `>`.
 
 use std::borrow::Cow;
 
 use super::quoted::push_folded;
 use super::{Scan, Scanner};
 use crate::chars;
-use crate::read::token::{Place, Style, Token, TokenKind};
+use crate::read::token::{ScanPosition, Style, Token, TokenKind};
 
-/// What happens to the line breaks at the end of a block.
+/// Handling of the line breaks at the end of a block.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomp {
     Strip,
@@ -28,7 +28,7 @@ impl Scanner<'_> {
         let indent = self.indent + 1;
         loop {
             self.need(4)?;
-            if (self.here.column == 0 && self.document_mark()) || self.byte(0) == b'#' {
+            if (self.here.column == 0 && self.document_marker()) || self.byte(0) == b'#' {
                 break;
             }
             let at = self.here.at as usize;
@@ -71,7 +71,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Where the plain characters end that start at `from`.
+    /// Returns the end of the plain characters that start at `from`.
     fn plain_run(&self, from: usize) -> usize {
         let flow = self.flow_level > 0;
         let mut at = from;
@@ -169,7 +169,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// What stands on the line of the indicator.
+    /// Scans the rest of the indicator's line.
     fn block_header(&mut self) -> Scan<(Chomp, i64)> {
         self.need(1)?;
         let (mut chomp, mut increment) = (self.chomp(), 0);
@@ -218,8 +218,8 @@ impl Scanner<'_> {
         Ok(i64::from(byte - b'0'))
     }
 
-    /// Indentation and empty lines; finds out the indentation if nobody said it.
-    fn block_breaks(&mut self, indent: &mut i64, breaks: &mut String, end: &mut Place) -> Scan<()> {
+    /// Scans indentation and empty lines; detects the indentation unless the indicator specifies it.
+    fn block_breaks(&mut self, indent: &mut i64, breaks: &mut String, end: &mut ScanPosition) -> Scan<()> {
         *end = self.here;
         let mut deepest = 0;
         loop {

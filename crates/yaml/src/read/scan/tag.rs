@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Letters, digits, `_` and `-`.
+    /// Scans letters, digits, `_` and `-`.
     pub(super) fn word(&mut self) -> Scan<&'a str> {
         let start = self.here.at as usize;
         let rest = self.source.get(start..).unwrap_or_default();
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
             return Ok((handle, self.tag_uri("")?));
         }
         let suffix = self.tag_uri(&handle)?;
-        // `!` alone is a tag of its own.
+        // `!` alone is a tag.
         Ok(if suffix.is_empty() {
             (suffix, "!".into())
         } else {
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         Ok(handle)
     }
 
-    /// The rest of a tag, after the part of it that was taken for a handle.
+    /// Scans the rest of a tag, after the part that was scanned as a handle.
     pub(super) fn tag_uri(&mut self, head: &str) -> Scan<String> {
         let mut uri: Vec<u8> = head.bytes().skip(1).collect();
         let mut any = !head.is_empty();
@@ -119,7 +119,7 @@ impl<'a> Scanner<'a> {
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
 
-    /// One character of UTF-8, each byte as `%XX`.
+    /// Decodes one character of UTF-8, each byte as `%XX`.
     fn uri_escape(&mut self, out: &mut Vec<u8>) -> Scan<()> {
         let mut left = 0;
         loop {

@@ -1,4 +1,5 @@
-//! What `sigs.k8s.io/yaml` does to a value before go-yaml v2 writes it: it goes through JSON, read back as YAML.
+//! The round trip of `sigs.k8s.io/yaml`: before go-yaml v2 writes a value, it is converted to JSON and parsed
+//! as YAML.
 
 use std::borrow::Cow;
 
@@ -8,13 +9,13 @@ use mainstay_gostd::utf8::to_string_lossy;
 use crate::float::float_to_json;
 use crate::{Error, Position, Problem, json_writer};
 
-/// The longest JSON form of a key that go-yaml still takes for one, in characters.
-const LONGEST_KEY: usize = 1024;
+/// Maximum length of a key's JSON form that go-yaml still parses as a key, in characters.
+const MAX_KEY_LEN: usize = 1024;
 
-/// The string that is left after the detour, or why go-yaml cannot read it back.
+/// Returns the string after the round trip, or the error of go-yaml's parser.
 pub(super) fn read_back(bytes: &[u8], key: bool) -> Result<Cow<'_, str>, Error> {
-    // No character takes more than six in JSON.
-    let short = bytes.len() * 6 + 2 <= LONGEST_KEY;
+    // A character has at most six characters in JSON.
+    let short = bytes.len() * 6 + 2 <= MAX_KEY_LEN;
     if (short || !key) && plain_ascii(bytes) {
         return Ok(std::str::from_utf8(bytes).map_or(Cow::Borrowed(""), Cow::Borrowed));
     }
@@ -22,7 +23,7 @@ pub(super) fn read_back(bytes: &[u8], key: bool) -> Result<Cow<'_, str>, Error> 
     if text.chars().any(is_unreadable) {
         return Err(syntax("control characters are not allowed"));
     }
-    if key && (text.contains(NEXT_LINE) || (!short && json_len(&text) > LONGEST_KEY)) {
+    if key && (text.contains(NEXT_LINE) || (!short && json_len(&text) > MAX_KEY_LEN)) {
         return Err(syntax("did not find expected ',' or '}'"));
     }
     if text.contains(NEXT_LINE) {
@@ -32,7 +33,7 @@ pub(super) fn read_back(bytes: &[u8], key: bool) -> Result<Cow<'_, str>, Error> 
     }
 }
 
-/// The one line break that JSON does not escape.
+/// The only line break that JSON does not escape.
 const NEXT_LINE: char = '\u{85}';
 
 fn json_len(text: &str) -> usize {
@@ -41,7 +42,8 @@ fn json_len(text: &str) -> usize {
     quoted.chars().count()
 }
 
-/// What double quotes do to line breaks: one becomes a space, n become n - 1, and the spaces around them go.
+/// Folds line breaks as double quotes do: one becomes a space, n become n - 1, and the spaces around them are
+/// dropped.
 fn fold_lines(text: &str) -> Result<String, Error> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -72,7 +74,7 @@ fn plain_ascii(text: &[u8]) -> bool {
     text.is_ascii() && !text.contains(&0x7F)
 }
 
-/// Characters that JSON keeps and YAML refuses.
+/// Characters that JSON keeps and YAML rejects.
 fn is_unreadable(character: char) -> bool {
     matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -85,7 +87,7 @@ fn syntax(problem: &'static str) -> Error {
     .at(Position::default())
 }
 
-/// A finite float: JSON's digits read as a whole number where they are one.
+/// Formats a finite float after the round trip: JSON digits that form an integer are parsed as one.
 pub(super) fn float_read_back(value: f64) -> String {
     let text = float_to_json(value);
     if let Ok(whole) = text.parse::<i64>() {
@@ -97,7 +99,7 @@ pub(super) fn float_read_back(value: f64) -> String {
     format_float(value, 'g', None)
 }
 
-/// Base64 in lines of 70, as go-yaml writes bytes that are no UTF-8.
+/// Encodes base64 in lines of 70, as go-yaml writes bytes that are not UTF-8.
 pub(super) fn base64_lines(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const LINE: usize = 70;
