@@ -1,7 +1,7 @@
-//! The engine against Go's, on a template with the constructs of Istio's charts: prints both times and their
-//! ratio.
+//! Compares the engine with Go's on a template with the constructs of Istio's charts: prints both times and
+//! their ratio.
 //!
-//! Go is asked through the oracle, which decodes, parses and runs; the loop inside the template makes running
+//! Go runs in the oracle, which decodes, parses and executes; the loop inside the template makes execution
 //! dominate.
 
 #![allow(
@@ -22,7 +22,7 @@ const DATA: &str = include_str!("render.json");
 fn main() {
     let ours = best(ours);
     let mut oracle = Oracle::start().expect("the oracle");
-    let question = OracleRequest {
+    let request = OracleRequest {
         op: "template",
         text: TEMPLATE.into(),
         json: DATA.into(),
@@ -30,7 +30,7 @@ fn main() {
         ..OracleRequest::default()
     };
     let mut expected = Vec::new();
-    let go = best(|| expected = oracle.query(&question).expect("an answer").out);
+    let go = best(|| expected = oracle.query(&request).expect("the oracle responds").out);
     assert_eq!(render(&parse()), expected, "both engines write the same");
     let ratio = go.as_secs_f64() / ours.as_secs_f64();
     println!(
@@ -39,7 +39,7 @@ fn main() {
     );
 }
 
-/// The best of several runs: the one the neighbours disturbed least.
+/// Returns the shortest of several runs, which is disturbed least by other processes.
 fn best(mut run: impl FnMut()) -> Duration {
     let mut once = || {
         let start = Instant::now();

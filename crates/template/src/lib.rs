@@ -6,7 +6,8 @@
 //!
 //! let mut set = TemplateSet::new();
 //! set.parse("greeting", "Hello, {{.}}!")?;
-//! let out = execute(&set, "greeting", Value::from("world"), &mut Meter::new(Limits::default()), &mut NoHost)?;
+//! let mut meter = Meter::new(Limits::default());
+//! let out = execute(&set, "greeting", Value::from("world"), &mut meter, &mut NoHost)?;
 //! assert_eq!(out, b"Hello, world!");
 //! # Ok::<(), mainstay_template::Error>(())
 //! ```

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_held_once() {
+    fn equal_names_share_one_string() {
         let mut names = Names::default();
         let (first, other, again) = (
             names.share(b"image"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_all_lengths_hash_apart() {
+    fn names_of_all_lengths_have_different_hashes() {
         let text = "abcdefghijklmnopqrstuvwxyz".repeat(4);
         let parts = (0..text.len())
             .flat_map(|start| (start..text.len().min(start + 40)).map(move |end| (start, end)));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn depth_is_limited() {
         let deep = (0..10_000).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
         assert!(matches!(
             json(&deep),

@@ -1,4 +1,4 @@
-//! Random templates through Go's engine and ours: same output, or the same error text.
+//! Compares the engine with Go's on random templates: the same output, or the same error text.
 
 // A test may fail by panicking, and reads its fixtures.
 #![allow(
@@ -24,37 +24,37 @@ fn random_templates_run_as_in_go() {
         .unwrap_or(20_260);
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle");
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let mut left = case_count(2_000);
     while left > 0 {
         let batch: Vec<_> = (0..left.min(BATCH)).map(|_| random::case(&mut random)).collect();
         left -= batch.len();
-        let questions: Vec<_> = batch.iter().map(question).collect();
-        let answers = oracle.query_all(&questions).expect("answers");
-        for ((text, json), answer) in batch.iter().zip(answers) {
+        let requests: Vec<_> = batch.iter().map(request).collect();
+        let responses = oracle.query_all(&requests).expect("the oracle responds");
+        for ((text, json), response) in batch.iter().zip(responses) {
             let found = common::run(text, common::json(json));
-            let expected = if answer.err.is_empty() {
-                Ok(answer.out)
+            let expected = if response.err.is_empty() {
+                Ok(response.out)
             } else {
-                Err(answer.err)
+                Err(response.err)
             };
             if is_beyond_length(&expected, &found) {
                 continue;
             }
-            tally.count(found == expected, || difference(text, json, &expected, &found));
+            counts.count(found == expected, || difference(text, json, &expected, &found));
         }
     }
-    tally.assert_all_equal("templates");
+    counts.assert_all_equal("templates");
 }
 
-/// Go lets `slice` reach past the length into the spare capacity that decoding JSON happened to leave; we
-/// have none.
+/// Go's `slice` reaches beyond the length into the spare capacity that decoding JSON left; this engine has
+/// no spare capacity.
 fn is_beyond_length(expected: &Result<Vec<u8>, String>, found: &Result<Vec<u8>, String>) -> bool {
-    let refused = |error: &String| error.contains("error calling slice: index out of range");
-    found.as_ref().is_err_and(refused) && expected != found
+    let out_of_range = |error: &String| error.contains("error calling slice: index out of range");
+    found.as_ref().is_err_and(out_of_range) && expected != found
 }
 
-fn question((text, json): &(Vec<u8>, String)) -> OracleRequest {
+fn request((text, json): &(Vec<u8>, String)) -> OracleRequest {
     OracleRequest {
         op: "template",
         text: text.clone(),

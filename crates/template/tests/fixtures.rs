@@ -1,5 +1,4 @@
-//! Templates with what Go writes for them, error texts included: each file under `fixtures/` holds cases of
-//! one subject.
+//! Templates with Go's output or error text: each file under `fixtures/` contains the cases of one subject.
 
 // A test may fail by panicking, and reads its fixtures.
 #![allow(
@@ -62,10 +61,10 @@ fn parse(text: &str) -> Case<'_> {
 }
 
 #[test]
-fn every_fixture_gives_what_go_gives() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+fn every_fixture_renders_as_in_go() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
     let (mut passed, mut failed, mut errors) = (0, Vec::new(), 0);
-    for entry in std::fs::read_dir(folder).expect("fixtures") {
+    for entry in std::fs::read_dir(directory).expect("fixtures") {
         let path = entry.expect("an entry").path();
         let bytes = std::fs::read(&path).expect("readable");
         let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! Hostile templates and values end in an error, on a thread with little stack, and leave no memory behind.
+//! Hostile templates and values end in an error, on a thread with a small stack, and leak no memory.
 
 // A test may fail by panicking; functions have the signature of a row, also those that cannot fail.
 #![allow(
@@ -19,7 +19,7 @@ use mainstay_template::{
     Object, Str, TemplateSet, Type, Value, execute, print_value,
 };
 
-/// Debug builds use several times the stack of release builds; this must do for both.
+/// Stack size that is sufficient for debug builds, which use several times the stack of release builds.
 const STACK: usize = 1 << 20;
 
 fn on_small_stack(run: impl FnOnce() + Send + 'static) {
@@ -125,7 +125,7 @@ fn check(text: &str, expected: LimitExceeded) {
 }
 
 #[test]
-fn templates_that_call_themselves_end() {
+fn recursive_templates_end_in_an_error() {
     check(
         r#"{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}"#,
         LimitExceeded::Depth,
@@ -146,7 +146,7 @@ fn templates_that_call_themselves_end() {
 }
 
 #[test]
-fn endless_work_ends() {
+fn endless_loops_end_in_an_error() {
     check("{{range 9223372036854775807}}{{end}}", LimitExceeded::Fuel);
     check(
         "{{range 9223372036854775807}}0123456789{{end}}",
@@ -167,7 +167,7 @@ fn endless_work_ends() {
 }
 
 #[test]
-fn a_map_that_holds_itself_cannot_be_printed() {
+fn a_map_that_contains_itself_cannot_be_printed() {
     check(
         r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{$d}}"#,
         LimitExceeded::Depth,
@@ -226,7 +226,7 @@ fn an_error_shows_deep_nodes_without_overflow() {
 }
 
 #[test]
-fn deep_values_are_refused_and_dropped() {
+fn deep_values_are_rejected_and_dropped() {
     on_small_stack(|| {
         let deep = |depth: usize| (0..depth).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
         let mut meter = Meter::new(Limits::default());
@@ -241,7 +241,7 @@ fn deep_values_are_refused_and_dropped() {
     });
 }
 
-/// Says when it is dropped.
+/// Records its drop.
 struct Canary(Rc<Cell<usize>>);
 
 impl Drop for Canary {
@@ -278,7 +278,7 @@ fn cycles_are_freed_when_the_run_ends() {
 }
 
 #[test]
-fn what_the_caller_still_holds_is_kept() {
+fn maps_held_by_the_caller_are_kept() {
     let dropped = Rc::new(Cell::new(0));
     let root = Map::new(MapType::Any, BTreeMap::new());
     let scope = CycleScope::new();
@@ -340,7 +340,7 @@ fn texts_see_templates_but_do_not_leak_theirs() {
 }
 
 #[test]
-fn an_error_knows_where_it_happened() {
+fn an_error_has_its_positions() {
     let error = run_with(
         Limits::default(),
         "\n  {{include \"a\" .}}{{define \"a\"}}\n{{len 1}}{{end}}",

@@ -1,4 +1,4 @@
-//! What a key that a map lacks evaluates to, under each of Go's three options.
+//! The value of a missing map key under each of Go's three options.
 
 // A test may fail by panicking.
 #![allow(clippy::expect_used)]
@@ -16,7 +16,7 @@ fn data() -> Value {
     ]))
 }
 
-/// What Go 1.26 writes for `text`, without its prefix if it is an error.
+/// Compares with the output of Go 1.26, or with its error without the prefix.
 fn check(option: MissingKey, text: &str, expected: Result<&str, &str>) {
     let mut set = TemplateSet::named("t");
     set.missing_key(option);
@@ -32,7 +32,7 @@ fn check(option: MissingKey, text: &str, expected: Result<&str, &str>) {
 }
 
 #[test]
-fn by_default_nothing_comes_of_nothing() {
+fn by_default_a_missing_key_has_no_value() {
     let check = |text, expected| check(MissingKey::Default, text, expected);
     check("{{.x}}", Ok("<no value>"));
     check("{{.x.y}}", Ok("<no value>"));
@@ -53,7 +53,7 @@ fn by_default_nothing_comes_of_nothing() {
 }
 
 #[test]
-fn zero_is_the_zero_of_the_element_type() {
+fn the_zero_option_uses_the_element_type() {
     let check = |text, expected| check(MissingKey::Zero, text, expected);
     check("{{.x}}", Ok("<no value>"));
     check(
@@ -72,7 +72,7 @@ fn zero_is_the_zero_of_the_element_type() {
 }
 
 #[test]
-fn error_names_the_key() {
+fn the_error_option_names_the_key() {
     let check = |text, expected| check(MissingKey::Error, text, Err(expected));
     check(
         "{{.x}}",

@@ -1,4 +1,4 @@
-//! Native objects: fields, methods with Go's argument checks, and ranging over those that are maps.
+//! Native objects: fields, methods with Go's argument checks, and ranges over objects that are maps.
 
 // A test may fail by panicking.
 #![allow(clippy::expect_used)]
@@ -78,7 +78,7 @@ impl Object for Files {
     }
 }
 
-/// The error without its prefix.
+/// Compares the output, or the error without its prefix.
 fn check(text: &str, expected: Result<&str, &str>) {
     let data = Value::map(BTreeMap::from([
         (Str::from("V"), Value::object(Version)),
@@ -118,7 +118,7 @@ fn fields_and_methods_are_reached_by_name() {
 }
 
 #[test]
-fn misuse_is_worded_as_in_go() {
+fn argument_errors_have_gos_words() {
     let check = |text, expected| check(text, Err(expected));
     check(
         "{{.V.Nope}}",

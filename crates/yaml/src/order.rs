@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_as_numbers() {
+    fn digits_compare_as_numbers() {
         check(KeyOrder::Natural, "-a .a 1 2 10 A B a a1 a2 a10 a10b b");
         check(KeyOrder::Natural, "a1 a01 a2");
         check(KeyOrder::Bytes, "1 10 2 A a a1 a10 a2");

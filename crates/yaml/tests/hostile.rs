@@ -1,5 +1,5 @@
-//! Texts made to hurt: each must end in an error, or in a value. A text that takes quadratic time takes
-//! minutes here; `cargo xtask hostile` bounds time and memory.
+//! Hostile texts: each ends in an error or a value. A text with quadratic cost takes minutes here;
+//! `cargo xtask hostile` limits time and memory.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 #![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
@@ -96,7 +96,7 @@ fn long_texts() {
     );
     check("brackets", &"[]".repeat(many), "");
     check("closing", &"]".repeat(many), "did not find expected node content");
-    check("questions", &"?\n".repeat(many), "key: <nil>, value: <nil>");
+    check("explicit keys", &"?\n".repeat(many), "key: <nil>, value: <nil>");
     check(
         "commas",
         &format!("[{}", ",".repeat(many)),
@@ -134,16 +134,22 @@ fn budgets() {
         alias_expansion: 5,
         documents: 2,
     };
-    let refused = |text: &str| parse(text, &small).unwrap_err().to_string();
+    let error_text = |text: &str| parse(text, &small).unwrap_err().to_string();
     let prefix = "error converting YAML to JSON: more than";
-    assert_eq!(refused(&"a".repeat(101)), format!("{prefix} 100 bytes of text"));
-    assert_eq!(refused("[[[[[[1]]]]]]"), format!("{prefix} 5 levels of nesting"));
     assert_eq!(
-        refused("[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,0,0]"),
+        error_text(&"a".repeat(101)),
+        format!("{prefix} 100 bytes of text")
+    );
+    assert_eq!(
+        error_text("[[[[[[1]]]]]]"),
+        format!("{prefix} 5 levels of nesting")
+    );
+    assert_eq!(
+        error_text("[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,0,0]"),
         format!("{prefix} 20 nodes")
     );
     assert_eq!(
-        refused("a: &a [1, 2]\nb: [*a, *a]"),
+        error_text("a: &a [1, 2]\nb: [*a, *a]"),
         format!("{prefix} 5 nodes from aliases")
     );
     let error = parse_spanned("a\n---\nb\n---\nc\n", &small).unwrap_err();

@@ -1,10 +1,10 @@
-//! Where the items of a long list are.
+//! Positions of the items of a long list.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
 
 use mainstay_yaml::{Budget, outline};
 
-/// Each item as its text from where it starts to where it ends, then the rest; `-` for no outline.
+/// Compares the text of each item and of the rest; `-` means no outline.
 fn check(text: &str, expected: &[&str]) {
     let found = outline(text, "items", &Budget::default()).unwrap();
     let shown: Vec<&str> = found.as_ref().map_or(vec!["-"], |outline| {
@@ -37,7 +37,7 @@ fn items_are_found() {
 }
 
 #[test]
-fn what_depends_on_others_has_no_outline() {
+fn text_with_anchors_or_repeated_keys_has_no_outline() {
     check("a: &x 1\nitems:\n- *x\n", &["-"]);
     check("items:\n- &x 1\n", &["-"]);
     check("items:\n- !!str 1\n", &["-"]);
@@ -52,7 +52,7 @@ fn what_depends_on_others_has_no_outline() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn invalid_yaml_is_an_error() {
     let error = outline("items:\n- a: [\n", "items", &Budget::default()).unwrap_err();
     assert_eq!(
         error.to_string(),

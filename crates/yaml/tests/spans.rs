@@ -1,4 +1,4 @@
-//! Where things are: nodes of a stream with their spans, and errors with their places.
+//! Positions: nodes of a stream with their spans, and errors with their positions.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
 
@@ -16,7 +16,7 @@ e: |
 *x
 ";
 
-/// Each node as `line:column text-of-its-span`.
+/// Formats each node as `line:column text-of-its-span`.
 fn shown(text: &str, document: &Document<'_>) -> Vec<String> {
     let line = |node: &mainstay_yaml::Node<'_>| {
         let slice = &text[node.span.start.offset..node.span.end.offset];
@@ -26,7 +26,7 @@ fn shown(text: &str, document: &Document<'_>) -> Vec<String> {
 }
 
 #[test]
-fn nodes_know_their_place() {
+fn nodes_have_spans() {
     let text = TEXT.split("---").next().unwrap();
     let documents = parse_spanned(text, &Budget::default()).unwrap();
     assert_eq!(
@@ -66,7 +66,7 @@ fn values_are_found_by_their_keys() {
 }
 
 #[test]
-fn every_document_is_read() {
+fn every_document_is_parsed() {
     let count = |text: &str| parse_spanned(text, &Budget::default()).unwrap().len();
     assert_eq!(count(""), 0);
     assert_eq!(count("a\n---\nb\n...\n---\n"), 3);
@@ -90,7 +90,7 @@ fn check_error(text: &[u8], expected: &str) {
 }
 
 #[test]
-fn errors_have_a_place_and_the_line_go_prints() {
+fn errors_have_a_position_and_the_line_go_prints() {
     check_error(
         b"a: b: c\n",
         "1:5 @4 yaml: mapping values are not allowed in this context",
@@ -134,7 +134,7 @@ fn errors_have_a_place_and_the_line_go_prints() {
 }
 
 #[test]
-fn strict_reading_refuses_duplicates() {
+fn strict_parsing_rejects_repeated_keys() {
     let options = mainstay_yaml::Options {
         strict: true,
         ..Default::default()
@@ -146,7 +146,7 @@ fn strict_reading_refuses_duplicates() {
 }
 
 #[test]
-fn spans_and_values_come_from_one_reading() {
+fn spans_and_values_come_from_one_parse() {
     let text = "a: &x 1\nb: *x\na: 0x10\n---\n<<: 1\n";
     let both = mainstay_yaml::parse_spanned_values(text, &Budget::default()).unwrap();
     let spans: Vec<Document> = both.iter().map(|spanned| spanned.document.clone()).collect();
@@ -160,7 +160,7 @@ fn spans_and_values_come_from_one_reading() {
 }
 
 #[test]
-fn syntax_can_be_checked_alone() {
+fn syntax_can_be_checked_without_values() {
     let check = |text: &str| mainstay_yaml::check_syntax(text, &Budget::default());
     assert_eq!(
         check("a: 1\n---\nb: *x\n").unwrap_err(),

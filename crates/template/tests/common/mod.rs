@@ -1,8 +1,8 @@
-//! Running one template in a test, and JSON as `encoding/json` decodes it.
+//! Runs one template in a test, with JSON data as `encoding/json` decodes it.
 
 use mainstay_template::{Limits, Meter, NoHost, Str, TemplateSet, Value, execute};
 
-/// What Go says of the template `t`: its output, or its error.
+/// Returns the output of the template `t`, or its error.
 pub(crate) fn run(text: &[u8], data: Value) -> Result<Vec<u8>, String> {
     let mut set = TemplateSet::named("t");
     set.parse("t", text).map_err(|error| error.text)?;
@@ -10,7 +10,7 @@ pub(crate) fn run(text: &[u8], data: Value) -> Result<Vec<u8>, String> {
     execute(&set, "t", data, &mut meter, &mut NoHost).map_err(|error| error.text)
 }
 
-/// JSON as a value: every number is a float64.
+/// Parses JSON as a value: every number is a float64.
 pub(crate) fn json(text: &str) -> Value {
     value(serde_json::from_str(text).expect("data is JSON"))
 }

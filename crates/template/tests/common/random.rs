@@ -2,7 +2,7 @@
 
 use mainstay_testkit::Random;
 
-/// A template and its data as JSON.
+/// Returns a template and its data as JSON.
 pub(crate) fn case(random: &mut Random) -> (Vec<u8>, String) {
     let mut writer = Writer {
         random,
@@ -23,7 +23,7 @@ pub(crate) fn case(random: &mut Random) -> (Vec<u8>, String) {
     (text, data(random))
 }
 
-/// The data: every kind JSON has, under names templates ask for.
+/// Returns data with every JSON type, under the names that the templates use.
 fn data(random: &mut Random) -> String {
     let mut fields = Vec::new();
     for name in FIELDS {
@@ -71,7 +71,7 @@ fn json(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// A byte lost, doubled, changed or moved: most of these do not parse.
+/// Removes, duplicates, changes or moves a byte: most results do not parse.
 fn damage(text: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(2) {
         if text.is_empty() {
@@ -162,7 +162,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Delimiters, now and then with trim markers.
+    /// Writes delimiters, sometimes with trim markers.
     fn action(&mut self, inside: impl FnOnce(&mut Self)) {
         let open = *self.random.pick(&["{{", "{{", "{{", "{{- ", "{{ ", "{{\n"]);
         self.write(open);
@@ -394,7 +394,7 @@ impl Writer<'_> {
         }
     }
 
-    /// One of the usual directives, or any at all.
+    /// Returns a common format directive, or a random one.
     fn directive(&mut self) -> String {
         if self.random.chance(1, 2) {
             return (*self.random.pick(FORMATS)).into();

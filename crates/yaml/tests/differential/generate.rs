@@ -1,4 +1,4 @@
-//! Random cases, heavy on what YAML finds special.
+//! Random cases, with a high share of YAML syntax.
 
 use mainstay_testkit::Random;
 use mainstay_yaml::{KeyOrder, Map, Value};
@@ -216,7 +216,7 @@ const WORDS: &[&str] = &[
     "#a",
 ];
 
-/// A word, a few pieces, or a long line.
+/// Returns a word, a few pieces, or a long line.
 pub(crate) fn string(random: &mut Random) -> String {
     match random.below(10) {
         0 | 1 => (*random.pick(WORDS)).to_owned(),
@@ -272,7 +272,7 @@ fn date(random: &mut Random) -> String {
     out
 }
 
-/// A number of any kind.
+/// Returns a number of any kind.
 pub(crate) fn number(random: &mut Random) -> Value {
     match random.below(6) {
         0 => Value::Float(random.below(2000) as f64 - 1000.0),
@@ -284,7 +284,7 @@ pub(crate) fn number(random: &mut Random) -> Value {
     }
 }
 
-/// A nested document; numbers are floats, as JSON gives them.
+/// Returns a nested document; numbers are floats, as in JSON.
 pub(crate) fn document(random: &mut Random, depth: usize) -> Value {
     let kind = if depth == 0 {
         4 + random.below(6)
@@ -311,7 +311,7 @@ pub(crate) fn document(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// Only keys that go-yaml can put in order: it has none for `2`, `10` and `1a`, and prints them as they come.
+/// Keeps only keys that go-yaml can sort: it has no order for `2`, `10` and `1a`.
 fn sortable(mut map: Map) -> Map {
     loop {
         let mut keys: Vec<&String> = map.keys().collect();
@@ -437,10 +437,10 @@ const SYNTAX: &[&str] = &[
     "{{ .x }}",
 ];
 
-/// Something that looks like YAML, and often is.
+/// Returns text that resembles YAML and often is valid.
 pub(crate) fn text(random: &mut Random) -> Vec<u8> {
     let text = any_text(random);
-    // A byte order mark inside a text counts for go-yaml only where its buffer happens to start.
+    // go-yaml recognises a byte order mark inside a text only where its buffer starts.
     let marks = text.windows(3).any(|bytes| bytes == b"\xEF\xBB\xBF");
     if marks { b"mark".to_vec() } else { text }
 }
@@ -466,7 +466,7 @@ fn pieces(random: &mut Random) -> String {
     (0..=random.below(16)).map(|_| *random.pick(SYNTAX)).collect()
 }
 
-/// A well-formed document with a piece put into it or cut out of it.
+/// Returns a well-formed document with a piece inserted or removed.
 fn mutated(random: &mut Random) -> Vec<u8> {
     let value = document(random, 4);
     let mut text = mainstay_yaml::to_yaml_v2(&value).unwrap_or_default().into_bytes();
@@ -481,7 +481,7 @@ fn mutated(random: &mut Random) -> Vec<u8> {
     text
 }
 
-/// Pieces behind enough text that Go reads them in a later block of its buffer.
+/// Returns pieces after enough text that Go reads them in a later block of its buffer.
 fn far_problem(random: &mut Random) -> Vec<u8> {
     let mut text = String::new();
     let target = 400 + random.below(800);
@@ -548,7 +548,7 @@ const JSON: &[&str] = &[
     "{\"k\":",
 ];
 
-/// Something that looks like JSON; never a root of `null`, which Go reads as a nil map.
+/// Returns text that resembles JSON; never a root of `null`, which Go decodes as a nil map.
 pub(crate) fn json_text(random: &mut Random) -> Vec<u8> {
     let pieces =
         |random: &mut Random| -> String { (0..=random.below(8)).map(|_| *random.pick(JSON)).collect() };

@@ -1,5 +1,5 @@
-//! Random strings, documents and texts through Go's libraries and ours: every byte and every error text must
-//! agree. `MAINSTAY_CASES` sets how many of each.
+//! Compares this crate with Go's libraries on random strings, documents and texts: every byte and every error
+//! text. `MAINSTAY_CASES` sets the number of cases.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
 

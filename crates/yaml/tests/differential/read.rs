@@ -1,4 +1,4 @@
-//! What we read, against what Helm's functions read: accepted or not, the value, the text of the error.
+//! Compares the parsers with Helm's functions: acceptance, value and error text.
 
 use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{
@@ -10,13 +10,13 @@ use crate::generate;
 
 fn compare(name: &str, texts: &[Vec<u8>], op: &'static str, read: impl Fn(&[u8]) -> (String, String)) {
     let mut oracle = Oracle::start().unwrap();
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for batch in texts.chunks(1000) {
-        let questions: Vec<_> = batch.iter().map(|text| question(op, text)).collect();
-        for (text, answer) in batch.iter().zip(oracle.query_all(&questions).unwrap()) {
+        let requests: Vec<_> = batch.iter().map(|text| request(op, text)).collect();
+        for (text, response) in batch.iter().zip(oracle.query_all(&requests).unwrap()) {
             let ours = read(text);
-            let theirs = (String::from_utf8_lossy(&answer.out).into_owned(), answer.err);
-            tally.count(ours == theirs, || {
+            let theirs = (String::from_utf8_lossy(&response.out).into_owned(), response.err);
+            counts.count(ours == theirs, || {
                 format!(
                     "{op} of {:?}\nours   {ours:?}\ntheirs {theirs:?}",
                     String::from_utf8_lossy(text)
@@ -24,10 +24,10 @@ fn compare(name: &str, texts: &[Vec<u8>], op: &'static str, read: impl Fn(&[u8])
             });
         }
     }
-    tally.assert_all_equal(&format!("{name} {op}"));
+    counts.assert_all_equal(&format!("{name} {op}"));
 }
 
-fn question(op: &'static str, text: &[u8]) -> OracleRequest {
+fn request(op: &'static str, text: &[u8]) -> OracleRequest {
     OracleRequest {
         op,
         text: text.to_vec(),
@@ -49,7 +49,7 @@ fn shown(result: Result<Value, Error>) -> (String, String) {
     }
 }
 
-/// Helm's functions put the error into what they give.
+/// Helm's functions return the error inside their result.
 fn in_map(result: Result<Map, Error>) -> (String, String) {
     let map = result.unwrap_or_else(|error| Map::from([("Error".into(), error.to_string().into())]));
     (to_json(&Value::Map(map)).unwrap(), String::new())

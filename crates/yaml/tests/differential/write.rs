@@ -1,4 +1,4 @@
-//! What we write, against what Helm's functions write.
+//! Compares the writers with Helm's functions.
 
 use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{
@@ -20,29 +20,29 @@ const WRITERS: &[(&str, Writer)] = &[
 fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
     let mut oracle = Oracle::start().unwrap();
     for (op, writer) in writers {
-        let mut tally = CaseCounts::default();
+        let mut counts = CaseCounts::default();
         for batch in values.chunks(1000) {
-            let questions: Vec<_> = batch.iter().map(|value| question(op, value)).collect();
-            for (value, answer) in batch.iter().zip(oracle.query_all(&questions).unwrap()) {
-                // In a template a failed `toYaml` prints nothing, and a last newline is cut.
+            let requests: Vec<_> = batch.iter().map(|value| request(op, value)).collect();
+            for (value, response) in batch.iter().zip(oracle.query_all(&requests).unwrap()) {
+                // In a template a failed `toYaml` prints nothing, and a trailing newline is removed.
                 let ours = writer(value).unwrap_or_default();
                 let ours = if op.contains("Yaml") {
                     ours.strip_suffix('\n').unwrap_or(&ours)
                 } else {
                     &ours
                 };
-                let theirs = String::from_utf8_lossy(&answer.out).into_owned();
-                tally.count(ours == theirs && answer.err.is_empty(), || {
+                let theirs = String::from_utf8_lossy(&response.out).into_owned();
+                counts.count(ours == theirs && response.err.is_empty(), || {
                     let (left, right) = around_difference(ours, &theirs);
                     format!(
                         "{op} of {}\nours   {left:?}\ntheirs {right:?} {}",
                         to_json(value).unwrap_or_default(),
-                        answer.err
+                        response.err
                     )
                 });
             }
         }
-        tally.assert_all_equal(&format!("{name} {op}"));
+        counts.assert_all_equal(&format!("{name} {op}"));
     }
 }
 
@@ -53,7 +53,7 @@ fn around_difference(a: &str, b: &str) -> (String, String) {
     (cut(a), cut(b))
 }
 
-fn question(op: &'static str, value: &Value) -> OracleRequest {
+fn request(op: &'static str, value: &Value) -> OracleRequest {
     OracleRequest {
         op,
         json: to_json(value).unwrap_or_default().into_bytes(),
@@ -113,12 +113,12 @@ fn documents() {
     compare("yaml documents", &values, WRITERS);
 }
 
-/// Strings that are no UTF-8 cannot come as JSON: a template makes them.
+/// JSON cannot contain strings that are not UTF-8, so a template creates them.
 #[test]
 fn bytes() {
     let mut random = Random::new(5);
     let mut oracle = Oracle::start().unwrap();
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for _ in 0..case_count(2000) / 4 {
         let mut bytes = generate::string(&mut random).into_bytes();
         let at = random.below(bytes.len() + 1);
@@ -135,25 +135,25 @@ fn bytes() {
             let ours = ours.strip_suffix('\n').unwrap_or(&ours);
             let list: Vec<String> = bytes.iter().map(ToString::to_string).collect();
             let text = format!("{{{{ dict \"k\" (list (printf \"%s\" (b64dec .Values.v))) | {op} }}}}");
-            let question = OracleRequest {
+            let request = OracleRequest {
                 op: "template",
                 funcs: "helm",
                 text: text.into_bytes(),
                 json: format!("{{\"v\":\"{}\"}}", base64(&bytes)).into_bytes(),
                 ..OracleRequest::default()
             };
-            let answer = oracle.query(&question).unwrap();
-            tally.count(ours.as_bytes() == answer.out, || {
-                let theirs = String::from_utf8_lossy(&answer.out);
+            let response = oracle.query(&request).unwrap();
+            counts.count(ours.as_bytes() == response.out, || {
+                let theirs = String::from_utf8_lossy(&response.out);
                 format!(
                     "{op} of {}\nours   {ours:?}\ntheirs {theirs:?} {}",
                     list.join(" "),
-                    answer.err
+                    response.err
                 )
             });
         }
     }
-    tally.assert_all_equal("yaml bytes");
+    counts.assert_all_equal("yaml bytes");
 }
 
 fn base64(bytes: &[u8]) -> String {
