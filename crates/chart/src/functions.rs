@@ -104,9 +104,7 @@ fn warn(call: &Call<'_>) -> Failure {
 fn lookup(call: &mut Call<'_>) -> Result<Value, Failure> {
     let [api_version, kind, namespace, name] =
         [0, 1, 2, 3].map(|index| call.str(index).to_str_lossy().into_owned());
-    call.host
-        .lookup(&api_version, &kind, &namespace, &name)
-        .map_err(Failure::message)
+    call.host.lookup(&api_version, &kind, &namespace, &name)
 }
 
 /// `getHostByName`: templates have no network access.

@@ -7,7 +7,7 @@ mod scope;
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use mainstay_template::{Host, Limits, Map, MapType, Meter, TemplateSet, Value, execute};
+use mainstay_template::{Failure, Host, Limits, Map, MapType, Meter, TemplateSet, Value, execute};
 
 use crate::chart::Chart;
 use crate::dialect::Dialect;
@@ -180,7 +180,7 @@ impl Host for RenderHost<'_> {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Failure> {
         self.host.lookup(api_version, kind, namespace, name)
     }
 

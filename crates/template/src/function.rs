@@ -100,7 +100,7 @@ pub trait Host {
         _kind: &str,
         _namespace: &str,
         _name: &str,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Failure> {
         Ok(Value::map(BTreeMap::new()))
     }
 

@@ -1,6 +1,6 @@
 //! Number literals, under every Go type that can represent them.
 
-use mainstay_gostd::quote::{quote, unquote_char};
+use mainstay_gostd::quote::{SyntaxError, quote, unquote_char};
 
 /// A number literal, under all the types that can represent it.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,27 @@ pub(super) enum Syntax {
     Plain,
 }
 
-/// Parses a literal; the error is Go's text.
-pub(super) fn parse(text: &[u8], syntax: Syntax) -> Result<Number, String> {
+/// An invalid number literal. The messages are Go's.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NumberError {
+    #[error(transparent)]
+    Character(#[from] SyntaxError),
+    #[error("malformed character constant: {0}")]
+    MalformedCharacter(String),
+    #[error("integer overflow: {}", quote(.0))]
+    IntegerOverflow(Vec<u8>),
+    #[error("illegal number syntax: {}", quote(.0))]
+    Syntax(Vec<u8>),
+    #[error("syntax error scanning complex number")]
+    Complex,
+    #[error("strconv.ParseFloat: parsing {}: value out of range", quote(.0))]
+    FloatRange(Vec<u8>),
+    #[error("strconv.ParseFloat: parsing {}: invalid syntax", quote(.0))]
+    FloatSyntax(Vec<u8>),
+}
+
+/// Parses a literal.
+pub(super) fn parse(text: &[u8], syntax: Syntax) -> Result<Number, NumberError> {
     let mut number = match syntax {
         Syntax::Char => parse_char(text)?,
         Syntax::Complex => simplified(parse_complex(text)?),
@@ -42,14 +61,12 @@ fn looks_float(text: &[u8]) -> bool {
     !hexadecimal && text.first() != Some(&b'\'') && text.iter().any(|byte| b".eEpP".contains(byte))
 }
 
-fn parse_char(text: &[u8]) -> Result<Number, String> {
+fn parse_char(text: &[u8]) -> Result<Number, NumberError> {
     let inner = text.get(1..).unwrap_or_default();
-    let char = unquote_char(inner, b'\'').map_err(|_| "invalid syntax".to_string())?;
+    let char = unquote_char(inner, b'\'')?;
     if char.tail != b"'" {
-        return Err(format!(
-            "malformed character constant: {}",
-            String::from_utf8_lossy(text)
-        ));
+        let text = String::from_utf8_lossy(text).into_owned();
+        return Err(NumberError::MalformedCharacter(text));
     }
     let value = i64::from(char.value);
     Ok(Number {
@@ -60,7 +77,7 @@ fn parse_char(text: &[u8]) -> Result<Number, String> {
     })
 }
 
-fn parse_plain(text: &[u8]) -> Result<Number, String> {
+fn parse_plain(text: &[u8]) -> Result<Number, NumberError> {
     if let [head @ .., b'i'] = text
         && let Some(Ok(imaginary)) = parse_float(head)
     {
@@ -81,14 +98,14 @@ fn parse_plain(text: &[u8]) -> Result<Number, String> {
         number.float = Some(uint as f64);
     } else if let Some(Ok(float)) = parse_float(text) {
         if !text.iter().any(|byte| b".eEpP".contains(byte)) {
-            return Err(format!("integer overflow: {}", quote(text)));
+            return Err(NumberError::IntegerOverflow(text.to_vec()));
         }
         number.float = Some(float);
         number.int = exact_int(float);
         number.uint = exact_uint(float);
     }
     if number.float.is_none() {
-        return Err(format!("illegal number syntax: {}", quote(text)));
+        return Err(NumberError::Syntax(text.to_vec()));
     }
     Ok(number)
 }
@@ -314,16 +331,15 @@ fn scaled(value: u64, sticky: bool, exponent: i64) -> f64 {
 }
 
 /// `fmt.Sscan` of a complex number, for the texts that the lexer accepts.
-fn parse_complex(text: &[u8]) -> Result<(f64, f64), String> {
-    let syntax = || "syntax error scanning complex number".to_string();
+fn parse_complex(text: &[u8]) -> Result<(f64, f64), NumberError> {
     let (real, rest) = float_token(text);
     let (sign, rest) = match rest {
         [sign @ (b'+' | b'-'), rest @ ..] => (*sign, rest),
-        _ => return Err(syntax()),
+        _ => return Err(NumberError::Complex),
     };
     let (imaginary, rest) = float_token(rest);
     if rest.first() != Some(&b'i') {
-        return Err(syntax());
+        return Err(NumberError::Complex);
     }
     let mut signed = vec![sign];
     signed.extend_from_slice(imaginary);
@@ -364,16 +380,10 @@ fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at_checked(end).unwrap_or((text, b""))
 }
 
-fn convert_float(text: &[u8]) -> Result<f64, String> {
+fn convert_float(text: &[u8]) -> Result<f64, NumberError> {
     match parse_float(text) {
         Some(Ok(float)) => Ok(float),
-        Some(Err(())) => Err(format!(
-            "strconv.ParseFloat: parsing {}: value out of range",
-            quote(text)
-        )),
-        None => Err(format!(
-            "strconv.ParseFloat: parsing {}: invalid syntax",
-            quote(text)
-        )),
+        Some(Err(())) => Err(NumberError::FloatRange(text.to_vec())),
+        None => Err(NumberError::FloatSyntax(text.to_vec())),
     }
 }

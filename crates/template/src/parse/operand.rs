@@ -144,7 +144,7 @@ impl Parser<'_> {
     fn number(&mut self, token: Token, syntax: Syntax) -> Parse<Node> {
         let number = match number::parse(self.lexer.token_text(token), syntax) {
             Ok(number) => number,
-            Err(text) => return self.fail(text),
+            Err(error) => return self.fail(error.to_string()),
         };
         self.source.numbers.push(number);
         let number = (self.source.numbers.len() - 1) as u32;

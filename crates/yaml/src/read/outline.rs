@@ -1,6 +1,8 @@
 //! Positions of the items of one long list. Reads events only, so the memory does not depend on the length of
 //! the text, apart from the result.
 
+use std::ops::Range;
+
 use super::event::{EventKind, Parser};
 use super::scan::Scanner;
 use super::source::Source;
@@ -90,18 +92,12 @@ impl Walk<'_> {
             EventKind::DocumentEnd | EventKind::StreamEnd => return true,
         };
         self.depth -= usize::from(closes);
-        let known = self.node(kind, (start, end), opens, closes);
+        let known = self.node(kind, start..end, opens, closes);
         self.depth += usize::from(opens);
         known
     }
 
-    fn node(
-        &mut self,
-        kind: &EventKind<'_>,
-        (start, end): (usize, usize),
-        opens: bool,
-        closes: bool,
-    ) -> bool {
+    fn node(&mut self, kind: &EventKind<'_>, range: Range<usize>, opens: bool, closes: bool) -> bool {
         match (self.state, self.depth) {
             (State::Document, 0) => {
                 self.state = State::Key(false);
@@ -110,7 +106,7 @@ impl Walk<'_> {
             (State::Key(found), 0) => {
                 self.state = State::Done;
                 if found && self.outline.rest == 0 {
-                    self.outline.rest = start;
+                    self.outline.rest = range.start;
                 }
                 found && closes
             }
@@ -120,7 +116,7 @@ impl Walk<'_> {
                 };
                 let ours = value == self.key;
                 if found && self.outline.rest == 0 {
-                    self.outline.rest = start;
+                    self.outline.rest = range.start;
                 }
                 self.state = if ours { State::List } else { State::Value(found) };
                 !(ours && found)
@@ -143,8 +139,8 @@ impl Walk<'_> {
             }
             (State::Items, 2) => {
                 match self.outline.items.last_mut().filter(|_| closes) {
-                    Some(last) => last.1 = end,
-                    None => self.outline.items.push((start, end)),
+                    Some(last) => last.1 = range.end,
+                    None => self.outline.items.push((range.start, range.end)),
                 }
                 true
             }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::event::{Event, EventKind, Parser, Properties};
 use super::scan::Scanner;
@@ -157,15 +158,15 @@ impl<'a> Composer<'a> {
                 implicit,
                 properties,
             } => {
-                let node = fresh(Kind::Scalar, value, style, (start, end));
+                let node = new_node(Kind::Scalar, value, style, start..end);
                 self.add(TreeNode { implicit, ..node }, properties)?;
             }
-            EventKind::Alias(name) => self.alias(name, (start, end))?,
+            EventKind::Alias(name) => self.alias(name, start..end)?,
             EventKind::SequenceStart(style, properties) => {
-                self.open(Kind::Sequence, style, properties, (start, end))?;
+                self.open(Kind::Sequence, style, properties, start..end)?;
             }
             EventKind::MappingStart(style, properties) => {
-                self.open(Kind::Mapping, style, properties, (start, end))?;
+                self.open(Kind::Mapping, style, properties, start..end)?;
             }
             EventKind::SequenceEnd | EventKind::MappingEnd => self.close(end),
             EventKind::DocumentStart | EventKind::DocumentEnd | EventKind::StreamEnd => {}
@@ -173,12 +174,12 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, name: &'a str, span: (ScanPosition, ScanPosition)) -> Result<(), Error> {
+    fn alias(&mut self, name: &'a str, span: Range<ScanPosition>) -> Result<(), Error> {
         let Some(&target) = self.anchors.get(name) else {
             let name = name.to_owned();
-            return Err(Problem::UnknownAnchor { name }.at(span.0.position(self.parser.skipped())));
+            return Err(Problem::UnknownAnchor { name }.at(span.start.position(self.parser.skipped())));
         };
-        let mut node = fresh(Kind::Alias, Cow::Borrowed(name), Style::Plain, span);
+        let mut node = new_node(Kind::Alias, Cow::Borrowed(name), Style::Plain, span);
         node.first = target;
         self.add(node, Properties::default())?;
         Ok(())
@@ -189,13 +190,13 @@ impl<'a> Composer<'a> {
         kind: Kind,
         style: Style,
         properties: Properties<'a>,
-        span: (ScanPosition, ScanPosition),
+        span: Range<ScanPosition>,
     ) -> Result<(), Error> {
         if self.open.len() >= self.budget.depth {
             let (of, limit) = ("levels of nesting", self.budget.depth);
-            return Err(Problem::Budget { of, limit }.at(span.0.position(self.parser.skipped())));
+            return Err(Problem::Budget { of, limit }.at(span.start.position(self.parser.skipped())));
         }
-        let id = self.add(fresh(kind, Cow::Borrowed(""), style, span), properties)?;
+        let id = self.add(new_node(kind, Cow::Borrowed(""), style, span), properties)?;
         self.open.push((id, NONE));
         Ok(())
     }
@@ -246,12 +247,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-fn fresh(
-    kind: Kind,
-    value: Cow<'_, str>,
-    style: Style,
-    (start, end): (ScanPosition, ScanPosition),
-) -> TreeNode<'_> {
+fn new_node(kind: Kind, value: Cow<'_, str>, style: Style, span: Range<ScanPosition>) -> TreeNode<'_> {
     TreeNode {
         kind,
         value,
@@ -259,8 +255,8 @@ fn fresh(
         anchor: None,
         style,
         implicit: false,
-        start,
-        end,
+        start: span.start,
+        end: span.end,
         first: NONE,
         next: NONE,
     }

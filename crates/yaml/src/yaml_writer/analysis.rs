@@ -1,5 +1,7 @@
 //! The styles in which a scalar can be written.
 
+use std::ops::Range;
+
 use crate::chars;
 use crate::resolve::{self, GoYamlVersion, Resolved};
 
@@ -137,7 +139,7 @@ impl<'a> Scan<'a> {
             }
             let is_break = chars::is_break(self.text, at);
             self.special(byte, at);
-            before = self.blanks(byte, is_break, before, (at, end));
+            before = self.blanks(byte, is_break, before, at..end);
             after_blank = matches!(byte, b' ' | b'\t' | 0) || is_break;
             at = end;
         }
@@ -172,17 +174,17 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn blanks(&mut self, byte: u8, is_break: bool, before: Before, (at, end): (usize, usize)) -> Before {
+    fn blanks(&mut self, byte: u8, is_break: bool, before: Before, range: Range<usize>) -> Before {
         let seen = &mut self.seen;
-        let last = end == self.text.len();
+        let (first, last) = (range.start == 0, range.end == self.text.len());
         if byte == b' ' {
-            seen.leading |= at == 0;
+            seen.leading |= first;
             seen.trailing_space |= last;
             seen.break_space |= before == Before::Break;
             Before::Space
         } else if is_break {
             seen.breaks = true;
-            seen.leading |= at == 0;
+            seen.leading |= first;
             seen.trailing_break |= last;
             seen.space_break |= before == Before::Space;
             Before::Break
