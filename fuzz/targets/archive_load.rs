@@ -1,4 +1,5 @@
-//! Any bytes as a chart archive, and as the tar inside of one: an error or a chart whose names stay inside it.
+//! Loads any bytes as a chart archive and as the tar inside one: an error, or a chart whose file names stay
+//! inside it.
 #![no_main]
 
 use std::io::Write;
@@ -6,20 +7,23 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
+use mainstay_fuzz::replay_if_requested;
 use mainstay_chart::{Dialect, load_archive};
 
-fuzz_target!(|bytes: &[u8]| {
-    check(bytes);
-    // A mutated gzip stream rarely gets past its checksum; this way the tar reader sees every mutation.
+fuzz_target!(init: replay_if_requested(check), |input: &[u8]| check(input));
+
+fn check(bytes: &[u8]) {
+    check_archive(bytes);
+    // A mutated gzip stream rarely passes its checksum; this way the tar reader sees every mutation.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     if encoder.write_all(bytes).is_ok()
         && let Ok(archive) = encoder.finish()
     {
-        check(&archive);
+        check_archive(&archive);
     }
-});
+}
 
-fn check(archive: &[u8]) {
+fn check_archive(archive: &[u8]) {
     let Ok(loaded) = load_archive(archive, Dialect::Helm4) else { return };
     let chart = loaded.chart;
     for file in chart.templates.iter().chain(chart.files.iter()) {

@@ -1,16 +1,20 @@
-//! Any text as a `--set` argument, in every mode: an error or values within the caps.
+//! Parses any text as a `--set` argument in every mode: an error, or values within the limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mainstay_fuzz::{replay_if_requested, utf8_prefix};
 use mainstay_chart::{Dialect, Mode, set_values};
 
-fuzz_target!(|text: &str| {
+fuzz_target!(init: replay_if_requested(check), |input: &[u8]| check(input));
+
+fn check(input: &[u8]) {
+    let text = utf8_prefix(input);
     let mut read = |name: &str| Ok(name.to_owned());
     for mode in [Mode::Typed, Mode::Text, Mode::Json, Mode::Literal, Mode::File(&mut read)] {
         let mut values = mainstay_yaml::Map::default();
         if let Err(error) = set_values(text, &mut values, mode, Dialect::Helm4) {
-            assert!(error.offset <= text.len(), "the place lies outside of the argument");
-            assert!(!error.text.is_empty(), "an error without words");
+            assert!(error.offset <= text.len(), "the position is outside the argument");
+            assert!(!error.text.is_empty(), "the error has no message");
         }
     }
-});
+}

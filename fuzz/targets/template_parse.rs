@@ -1,10 +1,13 @@
-//! Any bytes as a template: an error with a place, or a set that can be parsed again to the same effect.
+//! Parses any bytes as a template: an error with a position, or the same set on every parse.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mainstay_template::Set;
+use mainstay_fuzz::replay_if_requested;
+use mainstay_template::TemplateSet;
 
-fuzz_target!(|text: &[u8]| {
+fuzz_target!(init: replay_if_requested(check), |input: &[u8]| check(input));
+
+fn check(text: &[u8]) {
     let mut set = TemplateSet::new();
     set.functions(mainstay_sprig::functions());
     let first = set.parse("t", text);
@@ -14,8 +17,8 @@ fuzz_target!(|text: &[u8]| {
         (Ok(()), Ok(())) => assert_eq!(set.names(), again.names()),
         (Err(one), Err(two)) => {
             assert_eq!(one.text, two.text);
-            assert!(!one.at.is_empty(), "no place: {}", one.text);
+            assert!(!one.at.is_empty(), "no position: {}", one.text);
         }
-        _ => panic!("parsed once, refused once"),
+        _ => panic!("parsed once, rejected once"),
     }
-});
+}

@@ -1,11 +1,12 @@
-//! `cargo xtask fuzz`: takes seconds, builds every target of `fuzz/` with coverage feedback on the stable
-//! toolchain and runs each for that long, from inputs the tree already holds.
+//! `cargo xtask fuzz`: builds every target of `fuzz/` with coverage feedback on the stable toolchain and runs it, either on
+//! a fixed set of inputs or for some time from a new seed.
 
 mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -13,49 +14,107 @@ use mainstay_testkit::repository_root;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// How long each target runs
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, conflicts_with = "fixed")]
     seconds: u64,
+
+    /// Run the fixed inputs of CI instead of exploring
+    #[arg(long)]
+    fixed: bool,
+
+    /// Explore from this seed instead of a new one
+    #[arg(long, conflicts_with = "fixed")]
+    seed: Option<u32>,
 }
 
-/// One target's run.
+/// The seed of the mutations that CI executes.
+const FIXED_SEED: u32 = 16;
+
+/// Number of mutated inputs that CI executes per target.
+const FIXED_EXECUTIONS: u64 = 10_000;
+
+/// The inputs that a run executes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effort {
+    /// The stored inputs and a fixed number of mutations from a fixed seed: the same inputs in every run.
+    Fixed,
+    /// Inputs that libFuzzer derives from coverage, for some time.
+    Explore {
+        /// Duration per target.
+        seconds: u64,
+        /// The seed of libFuzzer's mutations.
+        seed: u32,
+    },
+}
+
+impl Effort {
+    /// Explores from a new seed.
+    pub(crate) fn explore(seconds: u64) -> Self {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // libFuzzer chooses its own seed if it is given zero.
+        let seed = elapsed.subsec_nanos().max(1);
+        Self::Explore { seconds, seed }
+    }
+}
+
+impl std::fmt::Display for Effort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed => write!(
+                f,
+                "stored inputs and {FIXED_EXECUTIONS} mutations from seed {FIXED_SEED}"
+            ),
+            Self::Explore { seconds, seed } => write!(f, "{seconds} s from seed {seed}"),
+        }
+    }
+}
+
+/// The result of one target.
 pub(crate) struct Run {
-    /// Its name.
+    /// Name of the target.
     pub(crate) target: String,
-    /// Executions, as libFuzzer counts them.
+    /// Number of executions, or the finding.
     pub(crate) figure: String,
     /// Whether it ended without a finding.
     pub(crate) survived: bool,
 }
 
-/// What libFuzzer's feedback needs of the compiler. All of it is stable; the sanitizers are not, and safe
+/// Compiler flags for libFuzzer's coverage feedback. All of them are stable; the sanitizers are not, and safe
 /// Rust has little use for them.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Copt-level=3";
 
-/// Fuzzes and prints; fails on a finding.
+/// Runs every target and prints the results; fails on a finding.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let runs = fuzz_some(|_| true, arguments.seconds, 0)?;
+    let effort = match (arguments.fixed, arguments.seed) {
+        (true, _) => Effort::Fixed,
+        (false, None) => Effort::explore(arguments.seconds),
+        (false, Some(seed)) => Effort::Explore {
+            seconds: arguments.seconds,
+            seed,
+        },
+    };
+    println!("{effort}");
+    let runs = fuzz_targets(|_| true, effort)?;
     for run in &runs {
         println!("{:<18} {}", run.target, run.figure);
     }
     let failed = runs.iter().filter(|run| !run.survived).count();
     println!("{} passed, {failed} failed", runs.len() - failed);
     if failed > 0 {
-        bail!("{failed} targets found something");
+        bail!("{failed} targets have findings");
     }
     Ok(())
 }
 
-/// Builds every target and runs those that are `wanted`. Chance starts from `seed`; 0 draws a new one, so
-/// that each long run explores elsewhere.
-pub(crate) fn fuzz_some(wanted: impl Fn(&str) -> bool, seconds: u64, seed: u32) -> anyhow::Result<Vec<Run>> {
+/// Builds every target and runs those that `wanted` selects.
+pub(crate) fn fuzz_targets(wanted: impl Fn(&str) -> bool, effort: Effort) -> anyhow::Result<Vec<Run>> {
     let directory = repository_root().join("fuzz");
     let binaries = build(&directory)?;
     targets(&directory)?
         .iter()
         .filter(|target| wanted(target))
-        .map(|target| fuzz(&binaries.join(target), target, seconds, seed))
+        .map(|target| fuzz(&binaries.join(target), target, effort))
         .collect()
 }
 
@@ -96,55 +155,102 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-fn fuzz(binary: &Path, target: &str, seconds: u64, seed: u32) -> anyhow::Result<Run> {
-    let corpus = repository_root().join("target/fuzz/corpus").join(target);
+fn fuzz(binary: &Path, target: &str, effort: Effort) -> anyhow::Result<Run> {
     let artifacts = repository_root().join("target/fuzz/artifacts").join(target);
-    plant(target, &corpus)?;
     fs::create_dir_all(&artifacts)?;
-    let output = Command::new(binary)
-        .args([
-            format!("-max_total_time={seconds}"),
-            format!("-seed={seed}"),
-            format!("-artifact_prefix={}/", artifacts.display()),
-        ])
+    let mut command = match effort {
+        Effort::Fixed => fixed_command(binary, target, &artifacts)?,
+        Effort::Explore { seconds, seed } => {
+            let mut command = explore_command(binary, target, &artifacts)?;
+            command.args([format!("-max_total_time={seconds}"), format!("-seed={seed}")]);
+            command
+        }
+    };
+    let output = command.output().with_context(|| binary.display().to_string())?;
+    Ok(outcome(target, &output, &artifacts))
+}
+
+/// The command that executes the stored inputs and the fixed mutations.
+fn fixed_command(binary: &Path, target: &str, artifacts: &Path) -> anyhow::Result<Command> {
+    let inputs = repository_root().join("target/fuzz/fixed").join(target);
+    if inputs.exists() {
+        fs::remove_dir_all(&inputs)?;
+    }
+    write_inputs(target, &inputs)?;
+    let mut command = Command::new(binary);
+    command
+        .env("MAINSTAY_FUZZ_INPUTS", inputs)
+        .env("MAINSTAY_FUZZ_SEED", FIXED_SEED.to_string())
+        .env("MAINSTAY_FUZZ_EXECUTIONS", FIXED_EXECUTIONS.to_string())
+        .env(
+            "MAINSTAY_FUZZ_FINDING",
+            artifacts.join(format!("fixed-{FIXED_SEED}")),
+        );
+    Ok(command)
+}
+
+/// The command that lets libFuzzer explore, from the corpus of earlier runs.
+fn explore_command(binary: &Path, target: &str, artifacts: &Path) -> anyhow::Result<Command> {
+    let corpus = repository_root().join("target/fuzz/corpus").join(target);
+    write_inputs(target, &corpus)?;
+    let mut command = Command::new(binary);
+    command
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([
             "-timeout=5",
             "-rss_limit_mb=1024",
             "-max_len=4096",
             "-print_final_stats=1",
         ])
-        .arg(&corpus)
-        .output()
-        .with_context(|| binary.display().to_string())?;
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        .arg(&corpus);
+    Ok(command)
+}
+
+fn outcome(target: &str, output: &Output, artifacts: &Path) -> Run {
+    let log = String::from_utf8_lossy(&output.stderr);
     let executions = log
         .lines()
         .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     let survived = output.status.success();
     let figure = match executions {
         Some(count) if survived => format!("{} executions", count.trim()),
-        _ => finding(&log),
+        _ => format!(
+            "{}; after the fix, store the input of {} in fuzz/cases/{target}",
+            finding(&log),
+            artifacts.display()
+        ),
     };
-    Ok(Run {
+    Run {
         target: target.into(),
         figure,
         survived,
-    })
+    }
 }
 
-fn plant(target: &str, corpus: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(corpus)?;
-    for (number, seed) in seeds::seeds(target, &repository_root())?.iter().enumerate() {
-        fs::write(corpus.join(format!("seed-{number}")), seed)?;
+/// Writes the seeds of `target` and the stored cases of `fuzz/cases` into `directory`.
+fn write_inputs(target: &str, directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)?;
+    let root = repository_root();
+    let mut seeds = seeds::seeds(target, &root)?;
+    // The order of directory entries differs between machines.
+    seeds.sort();
+    for (number, seed) in seeds.iter().enumerate() {
+        fs::write(directory.join(format!("seed-{number:05}")), seed)?;
+    }
+    let cases = root.join("fuzz/cases").join(target);
+    for entry in fs::read_dir(&cases).with_context(|| cases.display().to_string())? {
+        let entry = entry?;
+        let name = format!("case-{}", entry.file_name().to_string_lossy());
+        fs::copy(entry.path(), directory.join(name))?;
     }
     Ok(())
 }
 
 fn finding(log: &str) -> String {
-    let telling =
+    let relevant =
         |line: &&str| line.contains("panicked at") || line.contains("ERROR:") || line.contains("Test unit");
     log.lines()
-        .filter(telling)
+        .filter(relevant)
         .take(3)
         .collect::<Vec<_>>()
         .join(" | ")

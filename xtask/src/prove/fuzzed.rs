@@ -1,16 +1,23 @@
-//! Fuzzing: takes which targets, gives a row for each.
+//! Rows of the fuzz targets.
 
 use super::row::{Row, RowKind};
-use crate::fuzz;
+use crate::fuzz::{Effort, Run, fuzz_targets};
 
-/// The short share runs 5 s each, from the same seed every time.
+/// Duration per target in the full proof.
+const SECONDS: u64 = 60;
+
+/// Returns a row per selected target. The quick proof executes fixed inputs, the full proof explores from a new seed.
 pub(super) fn rows(wanted: impl Fn(&str) -> bool, promise: &str, quick: bool) -> Vec<Row> {
-    let seconds = if quick { 5 } else { 60 };
-    let goal = format!("{seconds} s each, {promise}");
-    match fuzz::fuzz_some(wanted, seconds, u32::from(quick)) {
+    let effort = if quick {
+        Effort::Fixed
+    } else {
+        Effort::explore(SECONDS)
+    };
+    let goal = format!("{effort}, {promise}");
+    match fuzz_targets(wanted, effort) {
         Ok(runs) if runs.is_empty() => vec![Row::correct("fuzz", "no such target".into(), &goal, false)],
         Ok(runs) => {
-            let row = |run: &fuzz::Run| {
+            let row = |run: &Run| {
                 let claim = format!("fuzz {}", run.target);
                 Row::correct(&claim, run.figure.clone(), &goal, run.survived)
             };
