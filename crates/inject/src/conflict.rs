@@ -4,9 +4,11 @@ use mainstay_yaml::NodeId;
 
 use crate::ask::Ask;
 use crate::profile::{INITIALIZER, SERVICE_MESH};
+use crate::record::{self, Lookup, Record};
 use crate::refusal::refuse;
+use crate::select::Found;
 use crate::tree::View;
-use crate::undo::is_marked;
+use crate::undo::kept_containers;
 use crate::{Code, Finding, Options, Severity};
 
 /// A finding if the volume that will be shared is no `emptyDir`: a note of caution, or an error where the profile says so.
@@ -28,16 +30,20 @@ pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options
     Some(finding)
 }
 
-/// In [`Mode::Uninject`](crate::Mode): init containers of our names that carry no mark, and so stay.
-pub(crate) fn unmarked(view: &View<'_>, spec: NodeId) -> Vec<Finding> {
-    let list = view.get(spec, "initContainers");
-    let items = list.into_iter().flat_map(|list| view.items(list));
-    let ours = items.filter_map(|item| {
-        let name = view.scalar_at(*item, &["name"])?;
-        let ours = [INITIALIZER, SERVICE_MESH].contains(&name) && !is_marked(view, *item);
-        ours.then_some((*item, name))
+/// In [`Mode::Uninject`](crate::Mode): init containers with names of injected ones that carry no mark, and so stay.
+pub(crate) fn unmarked(view: &View<'_>, found: &Found, spec: NodeId) -> Vec<Finding> {
+    let record = match record::find(view, found.template) {
+        Lookup::Found(recorded) => recorded.record,
+        Lookup::Absent | Lookup::Invalid(_) => Record::default(),
+    };
+    let kept = kept_containers(view, spec, "initContainers", &record);
+    let named = kept.into_iter().filter_map(|item| {
+        let name = view.scalar_at(item, &["name"])?;
+        [INITIALIZER, SERVICE_MESH]
+            .contains(&name)
+            .then_some((item, name))
     });
-    ours.map(|(item, name)| note(view, item, name)).collect()
+    named.map(|(item, name)| note(view, item, name)).collect()
 }
 
 fn note(view: &View<'_>, item: NodeId, name: &str) -> Finding {

@@ -13,6 +13,7 @@ use memchr::memmem;
 
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
+use crate::record::Lookup;
 use crate::select::{Found, select};
 use crate::split::may_matter;
 use crate::tree::View;
@@ -188,9 +189,16 @@ struct State {
     ask: Ask,
     findings: Vec<Finding>,
     changed: bool,
+    /// Set when the text differs from a fresh injection in layout only.
+    unchanged: bool,
 }
 
 impl State {
+    /// Whether the workload stays as it is.
+    fn is_frozen(&self) -> bool {
+        self.unchanged || self.failed()
+    }
+
     fn failed(&self) -> bool {
         self.findings
             .iter()
@@ -287,12 +295,16 @@ fn state(view: &View<'_>, found: &Found, options: &Options) -> State {
         }
     }
     if let Some(spec) = found.spec.filter(|_| options.mode == Mode::Uninject) {
-        findings.extend(crate::conflict::unmarked(view, spec));
+        findings.extend(crate::conflict::unmarked(view, found, spec));
+    }
+    if let Lookup::Invalid(annotation) = crate::record::find(view, found.template) {
+        findings.push(crate::undo::flow::invalid_record(view, annotation));
     }
     State {
         ask,
         findings,
         changed: false,
+        unchanged: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Edits of a pod spec as splices of its text: takes a plan, gives splices or the reason why not. Every list is edited in
 //! the style it is written in; see [`block`] and [`flow`].
 
+mod annotation;
 pub(crate) mod block;
 pub(crate) mod flow;
 
@@ -10,6 +11,7 @@ use mainstay_yaml::{NodeId, NodeKind};
 
 use crate::item::Item;
 use crate::plan::{End, PodEdit};
+use crate::record::{self, Before, Record, Replaced};
 use crate::refusal;
 use crate::select::Found;
 use crate::splice::Splice;
@@ -56,15 +58,32 @@ pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: N
     }
 }
 
-/// The splices that make `edits` of the pod spec of `found`.
-pub(crate) fn edit(
-    view: &View<'_>,
-    found: &Found,
-    aliased: &BTreeSet<NodeId>,
-    edits: &[PodEdit],
-) -> Edited<Vec<Splice>> {
+/// The edits of one pod as text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodSplices {
+    pub(crate) splices: Vec<Splice>,
+    /// The value of the undo annotation, if the pod gets one.
+    pub(crate) annotation: Option<String>,
+}
+
+/// A pod to edit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PodJob<'j> {
+    pub(crate) found: &'j Found,
+    pub(crate) edits: &'j [PodEdit],
+    /// Init containers that were taken out of a flow list beforehand.
+    pub(crate) replaced: &'j [Replaced],
+}
+
+/// Translates the edits of a pod spec into splices.
+pub(crate) fn edit(view: &View<'_>, aliased: &BTreeSet<NodeId>, job: PodJob<'_>) -> Edited<PodSplices> {
+    let PodJob {
+        found,
+        edits,
+        replaced,
+    } = job;
     let Some(spec) = found.spec.filter(|_| !edits.is_empty()) else {
-        return Ok(Vec::new());
+        return Ok(PodSplices::default());
     };
     if let Some(node) = found.shared {
         return Err(refusal::shared(view, node, "the pod spec, or what it stands in,"));
@@ -76,9 +95,23 @@ pub(crate) fn edit(
         layout: block::layout(view, found, spec),
         dropped: HashSet::new(),
         splices: Vec::new(),
+        path: None,
+        record: Record {
+            replaced: replaced.to_vec(),
+            ..Record::default()
+        },
     };
     editor.all(edits)?;
-    Ok(editor.splices)
+    let record = std::mem::take(&mut editor.record);
+    let annotation = if record.is_empty() {
+        None
+    } else {
+        Some(editor.annotate(found.template, record)?)
+    };
+    Ok(PodSplices {
+        splices: editor.splices,
+        annotation,
+    })
 }
 
 pub(crate) struct Editor<'v, 'a> {
@@ -89,6 +122,10 @@ pub(crate) struct Editor<'v, 'a> {
     /// Items that are being replaced.
     dropped: HashSet<NodeId>,
     splices: Vec<Splice>,
+    /// The path of the list that is edited, if it is not a list of the pod spec.
+    path: Option<String>,
+    /// The edits of flow collections.
+    record: Record,
 }
 
 /// What joins a list, and at which end.
@@ -189,11 +226,19 @@ impl Editor<'_, '_> {
                 continue;
             }
             self.list(containers, list)?;
-            for container in self.view.items(containers) {
-                if !self.dropped.contains(container) && !self.has(*container, "volumeMounts", mount)? {
+            let items = self.view.items(containers).iter();
+            let kept: Vec<NodeId> = items
+                .copied()
+                .filter(|item| !self.dropped.contains(item))
+                .collect();
+            let paths = record::mount_paths(self.view, list, &kept);
+            for (container, path) in kept.into_iter().zip(paths) {
+                if !self.has(container, "volumeMounts", mount)? {
                     self.own(entry, list)?;
-                    self.own_node(*container, "the container")?;
-                    self.join(*container, "volumeMounts", &Joining::last(mount))?;
+                    self.own_node(container, "the container")?;
+                    self.path = Some(path);
+                    self.join(container, "volumeMounts", &Joining::last(mount))?;
+                    self.path = None;
                 }
             }
         }
@@ -240,7 +285,7 @@ impl Editor<'_, '_> {
             {
                 self.fill(map, (name, value), key, joining)
             }
-            true => self.join_flow(map, value, joining),
+            true => self.join_flow(map, (key, value), joining),
             false => self.join_block(name, value, joining),
         }
     }
@@ -258,8 +303,19 @@ impl Editor<'_, '_> {
         if has_lines(self.view, map, entry.0) {
             self.fill_block(entry, key, joining)
         } else {
-            self.fill_flow(map, entry, joining)
+            self.fill_flow(map, (key, entry.1), joining)
         }
+    }
+
+    /// Records an edit of a flow list.
+    fn note(&mut self, key: &str, joining: &Joining<'_>, before: Option<Before>) {
+        let names = joining
+            .all()
+            .into_iter()
+            .filter_map(Item::name)
+            .map(str::to_owned);
+        let path = self.path.as_deref().unwrap_or(key);
+        self.record.add(path, names.collect(), before);
     }
 
     /// An entry that may be edited: absent, or written here and seen by nobody else.

@@ -6,6 +6,7 @@ use mainstay_yaml::{Map, Value};
 use crate::item::Item;
 use crate::plan::{End, PodEdit};
 use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
+use crate::record::UNDO_ANNOTATION;
 use crate::select::Step;
 
 /// Applies `edits` to the pod spec at `steps`; false if there is none.
@@ -19,14 +20,9 @@ pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> 
 /// `edits` without those that would put into the pod spec at `steps` what stands there already, in its place: a container
 /// pasted by hand that is up to date stays as it was pasted.
 pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
-    let spec = steps
-        .iter()
-        .try_fold(document, |value, step| match (value, step) {
-            (Value::Map(map), Step::Key(key)) => map.get(key),
-            (Value::List(items), Step::Index(index)) => items.get(*index),
-            _ => None,
-        });
-    let Some(spec) = spec else { return edits };
+    let Some(spec) = get(document, steps) else {
+        return edits;
+    };
     let there: Vec<(&'static str, String)> = edits
         .iter()
         .filter_map(|edit| match edit {
@@ -108,6 +104,7 @@ fn name_of(item: &Value) -> Option<&str> {
 /// Takes from the pod spec at `steps` everything of ours by name, so that two texts can be compared that differ in nothing
 /// else: lists that become or were empty go as well.
 pub(crate) fn bare(document: &mut Value, steps: &[Step]) {
+    remove_record(document, steps);
     let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
         return;
     };
@@ -140,6 +137,71 @@ fn keep(map: &mut Map, list: &str, wanted: impl Fn(&str) -> bool) {
     };
     if empty {
         map.remove(list);
+    }
+}
+
+/// The value at `steps`.
+pub(crate) fn get<'v>(document: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    steps
+        .iter()
+        .try_fold(document, |value, step| match (value, step) {
+            (Value::Map(map), Step::Key(key)) => map.get(key),
+            (Value::List(items), Step::Index(index)) => items.get(*index),
+            _ => None,
+        })
+}
+
+/// Adds the undo record to the pod template whose spec is at `steps`; false if there is none.
+pub(crate) fn annotate(document: &mut Value, steps: &[Step], record: &str) -> bool {
+    let template = steps
+        .split_last()
+        .and_then(|(_, template)| at(document, template));
+    let Some(template) = template.and_then(Value::as_map_mut) else {
+        return false;
+    };
+    let Some(metadata) = submap(template, "metadata") else {
+        return false;
+    };
+    let Some(annotations) = submap(metadata, "annotations") else {
+        return false;
+    };
+    annotations.insert(UNDO_ANNOTATION.to_owned(), Value::from(record));
+    true
+}
+
+fn submap<'m>(map: &'m mut Map, key: &str) -> Option<&'m mut Map> {
+    let value = map.entry(key.to_owned()).or_default();
+    if value.is_null() {
+        *value = Value::Map(Map::new());
+    }
+    value.as_map_mut()
+}
+
+/// Removes the undo record of the pod template whose spec is at `steps`, and metadata and annotations that are empty.
+pub(crate) fn remove_record(document: &mut Value, steps: &[Step]) {
+    let template = steps
+        .split_last()
+        .and_then(|(_, template)| at(document, template));
+    let Some(template) = template.and_then(Value::as_map_mut) else {
+        return;
+    };
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_map_mut) {
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_map_mut) {
+            annotations.remove(UNDO_ANNOTATION);
+        }
+        remove_empty(metadata, "annotations");
+    }
+    remove_empty(template, "metadata");
+}
+
+fn remove_empty(map: &mut Map, key: &str) {
+    let empty = match map.get(key) {
+        Some(Value::Null) => true,
+        Some(Value::Map(inner)) => inner.is_empty(),
+        _ => false,
+    };
+    if empty {
+        map.remove(key);
     }
 }
 

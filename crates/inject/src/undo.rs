@@ -1,63 +1,99 @@
-//! What was injected, taken away: takes a parsed document, gives the splices back to what the user wrote. Goes by the marks
-//! of [`crate::mark`], so what has none stays, whatever its name.
+//! Removes what was injected: translates the marks and the undo records of a parsed document into splices. An item without a
+//! mark or a record stays, whatever its name.
 
+mod annotation;
 pub(crate) mod flow;
 mod former;
 
 use std::ops::Range;
 
-use mainstay_yaml::{NodeId, NodeKind};
+use mainstay_yaml::{NodeId, Value, to_json_raw};
 
 use crate::Finding;
 use crate::editor::{self, block};
 use crate::lines;
 use crate::mark::ITEM_MARK;
-use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
+use crate::record::{self, Lookup, Record, Replaced, is_injected_name};
 use crate::select::Found;
+use crate::semantic;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
+use flow::{RecordedList, Replacement};
 use former::{Former, formers};
 
-/// How room is made.
+/// Flow lists without the init containers that will be replaced.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// The exchanges, sorted.
+pub(crate) struct Cleared {
+    /// The edits, sorted.
     pub(crate) splices: Vec<Splice>,
-    /// What could not be brought back later, and so stays.
-    pub(crate) refused: Vec<Finding>,
+    /// Containers that cannot be restored later, and so stay.
+    pub(crate) rejected: Vec<Finding>,
+    /// The containers taken out, for each job.
+    pub(crate) replaced: Vec<Vec<Replaced>>,
 }
 
-/// Takes away, from lists in brackets, the init containers that will be put in anew; the text holds nothing marked any more.
-/// Where whole lines can stay as comments, the editor does that.
-pub(crate) fn make_room(view: &View<'_>, jobs: &[Job<'_>]) -> Room {
-    let mut room = Room::default();
+/// Takes the init containers that will be replaced out of flow lists; `value` is the value of the document. Where whole lines
+/// can stay as comments, the editor does that instead.
+pub(crate) fn clear_lists(view: &View<'_>, value: Option<&Value>, jobs: &[Job<'_>]) -> Cleared {
+    let mut cleared = Cleared::default();
     let mut aliased = None;
-    for job in jobs
-        .iter()
-        .filter(|job| job.found.shared.is_none() && !job.replaced.is_empty())
-    {
-        let Some(spec) = job.found.spec else { continue };
-        if let Entry::Own(key, list) = view.entry(spec, "initContainers")
+    for job in jobs {
+        let mut replaced = Vec::new();
+        if let Some((spec, key, list)) = replaced_list(view, job)
             && view.is_flow(list)
             && !editor::becomes_lines(view, spec, (key, list), &job.replaced)
         {
             let aliased = aliased.get_or_insert_with(|| view.shared());
-            flow::stow(view, list, (&job.replaced, aliased), &mut room);
+            let names = &job.replaced;
+            let positions = flow::clear(view, Replacement { list, names, aliased }, &mut cleared);
+            let spec = value.and_then(|document| semantic::get(document, &job.found.steps));
+            let items = spec
+                .and_then(|spec| spec.get("initContainers"))
+                .and_then(Value::as_list);
+            replaced.extend(positions.into_iter().map(|at| {
+                Replaced {
+                    index: at.index,
+                    container: items
+                        .and_then(|items| items.get(at.position))
+                        .cloned()
+                        .unwrap_or_default(),
+                }
+            }));
         }
+        cleared.replaced.push(replaced);
     }
-    crate::splice::sort(&mut room.splices);
-    room
+    crate::splice::sort(&mut cleared.splices);
+    cleared
 }
 
-/// A pod in which room is made.
+fn replaced_list(view: &View<'_>, job: &Job<'_>) -> Option<(NodeId, NodeId, NodeId)> {
+    let spec = job
+        .found
+        .spec
+        .filter(|_| job.found.shared.is_none() && !job.replaced.is_empty())?;
+    match view.entry(spec, "initContainers") {
+        Entry::Own(key, list) => Some((spec, key, list)),
+        _ => None,
+    }
+}
+
+/// A pod of which init containers are replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Job<'f> {
     pub(crate) found: &'f Found,
-    /// Names of init containers that will be put in anew.
+    /// Names of the init containers that will be replaced.
     pub(crate) replaced: Vec<&'static str>,
 }
 
-/// The way back for all pods of `found`, sorted; `frozen` are ranges of the text that stay as they are.
+/// A list in a map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListEntry {
+    pub(crate) map: NodeId,
+    pub(crate) key: NodeId,
+    pub(crate) list: NodeId,
+}
+
+/// The splices that undo the injection of all pods of `found`, sorted; `frozen` are ranges of the text that stay as they are.
 pub(crate) fn undo(view: &View<'_>, found: &[&Found], frozen: &[(usize, usize)]) -> Vec<Splice> {
     let mut undo = Undo {
         view,
@@ -88,28 +124,54 @@ impl Undo<'_, '_> {
         let Some(spec) = found.spec.filter(|_| found.shared.is_none()) else {
             return;
         };
-        self.list(spec, "initContainers");
-        self.list(spec, "volumes");
-        for key in ["containers", "initContainers"] {
-            let Entry::Own(_, list) = self.view.entry(spec, key) else {
-                continue;
-            };
-            for container in self.view.items(list) {
-                if !is_block_marked(self.view, *container) && self.view.resolve(*container) == *container {
-                    self.list(*container, "volumeMounts");
+        let recorded = match record::find(self.view, found.template) {
+            Lookup::Found(recorded) => Some(recorded),
+            Lookup::Absent | Lookup::Invalid(_) => None,
+        };
+        let none = Record::default();
+        let record = recorded.as_ref().map_or(&none, |recorded| &recorded.record);
+        self.list(spec, "initContainers", "initContainers", record);
+        self.list(spec, "volumes", "volumes", record);
+        for list in ["containers", "initContainers"] {
+            let kept = kept_containers(self.view, spec, list, record);
+            let paths = record::mount_paths(self.view, list, &kept);
+            for (container, path) in kept.into_iter().zip(paths) {
+                if self.view.resolve(container) == container {
+                    self.list(container, "volumeMounts", &path, record);
                 }
             }
         }
+        if let Some(recorded) = recorded {
+            self.remove_annotation(found.template, &recorded);
+        }
     }
 
-    fn list(&mut self, map: NodeId, key: &str) {
+    fn list(&mut self, map: NodeId, key: &str, path: &str, record: &Record) {
         let Entry::Own(name, list) = self.view.entry(map, key) else {
             return;
         };
-        match self.view.node(list).map(|node| &node.kind) {
-            Some(NodeKind::List { flow: true, .. }) => self.flow_list(map, (name, list)),
-            Some(NodeKind::List { flow: false, .. }) => self.block_list(name, list, key),
-            _ => {}
+        let Some(is_flow) = flow::list_style(self.view, list) else {
+            return;
+        };
+        let items = self.view.items(list);
+        let injected = record::injected(self.view, record, path, items);
+        let restored = restored(record, path);
+        if injected.contains(&true) || !restored.is_empty() {
+            let entry = ListEntry { map, key: name, list };
+            let before = record.before.get(path).cloned();
+            let list = RecordedList {
+                entry,
+                injected,
+                before,
+                restored,
+            };
+            if is_flow {
+                self.flow_list(&list);
+            } else {
+                self.recorded_block_list(&list);
+            }
+        } else if !is_flow {
+            self.block_list(name, list, key);
         }
     }
 
@@ -132,11 +194,13 @@ impl Undo<'_, '_> {
         }
     }
 
-    /// The lines of an item that is ours.
+    /// The lines of an item that is marked as injected.
     fn marked_lines(&self, item: NodeId) -> Option<(usize, usize)> {
-        if !is_block_marked(self.view, item) {
-            return None;
-        }
+        is_block_marked(self.view, item).then(|| self.item_lines(item))?
+    }
+
+    /// The lines of an item of a block list.
+    fn item_lines(&self, item: NodeId) -> Option<(usize, usize)> {
         let dash = block::dash(self.view, item)?;
         let end = block::after(self.view, item)?;
         Some((lines::start(self.view.text, dash), end.at))
@@ -233,9 +297,26 @@ impl Undo<'_, '_> {
     }
 }
 
-/// Whether an item is marked as ours, in either style.
-pub(crate) fn is_marked(view: &View<'_>, item: NodeId) -> bool {
-    is_block_marked(view, item) || flow::is_flow_marked(view, item)
+/// The containers of a list that were not injected.
+pub(crate) fn kept_containers(view: &View<'_>, spec: NodeId, list: &str, record: &Record) -> Vec<NodeId> {
+    let Entry::Own(_, id) = view.entry(spec, list) else {
+        return Vec::new();
+    };
+    let items = view.items(id);
+    let injected = record::injected(view, record, list, items);
+    let kept = items.iter().zip(injected).filter(|(_, injected)| !injected);
+    let kept = kept.map(|(item, _)| *item);
+    kept.filter(|item| !is_block_marked(view, *item)).collect()
+}
+
+/// The replaced containers that return to the list at `path`, as JSON.
+fn restored(record: &Record, path: &str) -> Vec<(usize, String)> {
+    let replaced = record.replaced.iter().filter(|_| path == "initContainers");
+    let texts = replaced.map(|replaced| {
+        let text = to_json_raw(&replaced.container).unwrap_or_default();
+        (replaced.index, text)
+    });
+    texts.collect()
 }
 
 /// Whether an item has the mark of block style behind its name.
@@ -245,13 +326,8 @@ fn is_block_marked(view: &View<'_>, item: NodeId) -> bool {
     };
     let end = view.node(name).map_or(0, |node| node.span.end.offset);
     let rest = view.text.get(end..).unwrap_or_default();
-    let ours = view.scalar(name).is_some_and(is_our_name);
+    let is_known = view.scalar(name).is_some_and(is_injected_name);
     let marked = lines::skip_blanks(rest).strip_prefix(ITEM_MARK.as_bytes());
     let rest = marked.map(lines::skip_blanks);
-    ours && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r"))
-}
-
-/// Whether something injected is called so. A marked line that was copied and renamed is the user's.
-fn is_our_name(name: &str) -> bool {
-    [INITIALIZER, SERVICE_MESH].contains(&name) || Profile::ALL.iter().any(|profile| profile.volume == name)
+    is_known && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r"))
 }

@@ -1,7 +1,7 @@
 //! Items to text: takes an [`Item`] and a layout, gives block lines or one flow line. Knows nothing of where it goes.
 
 use crate::item::Item;
-use crate::mark::{FLOW_MARK, ITEM_MARK};
+use crate::mark::ITEM_MARK;
 
 /// How block lines are laid out, in spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,21 +114,21 @@ fn scalar(item: &Item) -> String {
     }
 }
 
-/// `item` on one line in braces, marked as ours; with `json` every key and string is in quotes.
+/// `item` on one line in braces; with `json` every key and string is in quotes.
 pub(crate) fn flow_item(item: &Item, json: bool) -> String {
     let mut out = String::new();
-    flow(item, json, true, &mut out);
+    flow(item, json, &mut out);
     out
 }
 
-fn flow(item: &Item, json: bool, marked: bool, out: &mut String) {
+fn flow(item: &Item, json: bool, out: &mut String) {
     match item {
         Item::Text(text) if json || !is_flow_plain(text) => out.push_str(&quoted(text)),
         Item::List(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                flow(item, json, false, out);
+                flow(item, json, out);
             }
             out.push(']');
         }
@@ -137,13 +137,24 @@ fn flow(item: &Item, json: bool, marked: bool, out: &mut String) {
             for (index, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
                 out.push_str(&flow_key(key, json));
-                out.push_str(if marked && *key == "name" { FLOW_MARK } else { " " });
-                flow(value, json, false, out);
+                out.push(' ');
+                flow(value, json, out);
             }
             out.push('}');
         }
         other => out.push_str(&scalar(other)),
     }
+}
+
+/// An annotation with a value in quotes: double quotes for `json`, otherwise single quotes, in which JSON stays readable.
+/// The value is ASCII without control characters.
+pub(crate) fn annotation(key: &str, value: &str, json: bool) -> String {
+    let value = if json {
+        quoted(value)
+    } else {
+        format!("'{}'", value.replace('\'', "''"))
+    };
+    format!("{} {value}", flow_key(key, json))
 }
 
 /// A key with its colon.

@@ -8,6 +8,8 @@
     reason = "a test reads its fixtures and fails by panicking"
 )]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -88,12 +90,9 @@ fn check(name: &str, text: &[u8], options: &Options) -> usize {
         &run(text, &away).unwrap().text,
         text,
     );
-    same(
-        "the original comes back",
-        name,
-        &run(&outcome.text, &away).unwrap().text,
-        text,
-    );
+    let back = run(&outcome.text, &away).unwrap();
+    let law = format!("{name}: the original is restored");
+    common::restored(&law, &outcome.text, &back.text, text).unwrap_or_else(|error| panic!("{error}"));
     outcome.reports.len()
 }
 
@@ -133,7 +132,9 @@ fn changed_options_converge() {
             for step in followers(fresh.len()) {
                 let next = (number + step) % fresh.len();
                 let changed = run(&earlier.text, &combinations[next]).unwrap();
-                same("it converges", name, &changed.text, &fresh[next].text);
+                let law = format!("{name}: changed options converge");
+                common::converged(&law, &earlier.text, &changed.text, &fresh[next].text)
+                    .unwrap_or_else(|error| panic!("{error}"));
                 pairs += 1;
             }
         }

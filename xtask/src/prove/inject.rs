@@ -18,7 +18,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.extend(command_rows());
     rows.extend(fuzzed::rows(
         |target| target.starts_with("inject"),
-        "no crash, no byte lost outside an edit",
+        "no crash, block YAML restored byte for byte",
         quick,
     ));
     rows.extend(bench_rows(quick));
@@ -136,10 +136,10 @@ fn engine_rows(quick: bool) -> Vec<Row> {
         10,
     ));
     let wanted = if quick { 1_000 } else { 10_000 };
-    let cases = tested.number("cases: Tally", "cases:");
+    let cases = tested.number("cases: LawCounts", "cases:");
     rows.push(at_least(
         &tested,
-        "laws over generated manifests",
+        "laws over generated manifests (block: bytes, flow: objects)",
         cases,
         "cases",
         wanted,

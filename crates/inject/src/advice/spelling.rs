@@ -2,6 +2,7 @@
 
 use super::scene::{Entry, Scene, warning};
 use crate::profile::ANNOTATION_PREFIX;
+use crate::record::UNDO_ANNOTATION;
 use crate::{Code, Finding};
 
 /// Every key of Contrast, without its prefix.
@@ -34,6 +35,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 fn misspelt(entry: &Entry<'_>) -> Option<Finding> {
+    if entry.key == UNDO_ANNOTATION {
+        return None;
+    }
     let suffix = entry.key.strip_prefix(ANNOTATION_PREFIX);
     if suffix.is_some_and(|suffix| KNOWN.contains(&suffix)) || entry.key.len() > LONGEST {
         return None;

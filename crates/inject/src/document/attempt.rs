@@ -8,16 +8,25 @@ use mainstay_yaml::{NodeId, Numbers, reads_as};
 
 use super::{Parsed, State, Work, extent, internal, parse, syntax};
 use crate::ask::Ask;
-use crate::editor::{check_keys, edit};
+use crate::editor::{PodJob, PodSplices, check_keys, edit};
 use crate::plan::{PodEdit, plan};
+use crate::record::Replaced;
 use crate::select::{Found, select};
 use crate::splice::{self, Splice};
 use crate::tree::View;
-use crate::undo::{Job, make_room, undo};
-use crate::{Code, Finding, Options, Place, lines, semantic};
+use crate::undo::{Job, clear_lists, undo};
+use crate::{Code, Finding, Mode, Options, Place, lines, semantic};
 
 /// The way back to the original, one list of splices per step.
 type Trail = Vec<Vec<Splice>>;
+
+/// What is written into one pod.
+struct PodPlan<'f> {
+    found: &'f Found,
+    edits: Vec<PodEdit>,
+    /// The value of the undo annotation.
+    annotation: Option<String>,
+}
 
 /// The new text, if a step changed it.
 type Step = Result<Option<Vec<u8>>, Finding>;
@@ -26,60 +35,105 @@ impl Work<'_, '_> {
     /// One try with every workload that has not failed yet. Failures go into the states; an error is everybody's.
     pub(super) fn attempt(&mut self) -> Step {
         let frozen: Vec<(usize, usize)> = (0..self.found.len())
-            .filter(|index| self.states.get(*index).is_none_or(State::failed))
+            .filter(|index| self.states.get(*index).is_none_or(State::is_frozen))
             .map(|index| extent(self.found, self.original, index))
             .collect();
         let live = self.found.iter().zip(&self.states);
         let live: Vec<&Found> = live
-            .filter(|(_, state)| !state.failed())
+            .filter(|(_, state)| !state.is_frozen())
             .map(|(found, _)| found)
             .collect();
         let splices = undo(&self.original.view(), &live, &frozen);
         let original = self.original;
         let Some(text) = changed(original.text, &splices).map_err(|_| unclean())? else {
-            return self.make_room(original, Vec::new());
+            return self.clear_lists(original, Vec::new());
         };
         let clean = reparse(&text)?;
         self.check_removal(&clean)?;
-        let injected = self.make_room(&clean, vec![splices])?;
-        Ok(Some(injected.unwrap_or(text)))
+        let injected = self.clear_lists(&clean, vec![splices])?;
+        let text = injected.unwrap_or(text);
+        if self.options.mode == Mode::Inject && text != original.text && self.freeze_unchanged(&text) {
+            return self.attempt();
+        }
+        Ok(Some(text))
     }
 
-    fn make_room(&mut self, clean: &Parsed<'_>, mut trail: Trail) -> Step {
+    /// Freezes the workloads whose text would change although its meaning does not: a formatter laid them out differently.
+    fn freeze_unchanged(&mut self, text: &[u8]) -> bool {
+        let Ok(Some(parsed)) = parse(text) else {
+            return false;
+        };
+        let found = select(&parsed.view(), &self.options.pod_template_paths);
+        if found.len() != self.found.len() {
+            return false;
+        }
+        let mut any = false;
+        for (index, (before, after)) in self.found.iter().zip(&found).enumerate() {
+            let Some(state) = self.states.get_mut(index).filter(|state| !state.is_frozen()) else {
+                continue;
+            };
+            let (old, new) = (
+                extent(self.found, self.original, index),
+                extent(&found, &parsed, index),
+            );
+            let same_text = self.original.text.get(old.0..old.1) == text.get(new.0..new.1);
+            let meaning = |parsed: &Parsed<'_>, found: &Found| {
+                let steps = found.spec.and_then(|_| found.steps.split_last());
+                let template = parsed.with_value(|value| {
+                    let template = steps.and_then(|(_, steps)| semantic::get(value.ok()?, steps));
+                    template.cloned()
+                });
+                let mut template = template?;
+                semantic::remove_record(&mut template, found.steps.get(found.steps.len() - 1..)?);
+                Some(template)
+            };
+            if !same_text
+                && meaning(self.original, before).is_some_and(|old| Some(old) == meaning(&parsed, after))
+            {
+                state.unchanged = true;
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn clear_lists(&mut self, clean: &Parsed<'_>, mut trail: Trail) -> Step {
         if self
             .states
             .iter()
-            .all(|state| state.failed() || state.ask.is_nothing())
+            .all(|state| state.is_frozen() || state.ask.is_nothing())
         {
             return Ok(None);
         }
         let found = self.find_again(clean, &trail)?;
         let found = found.as_deref().unwrap_or(self.found);
-        let live = found
+        let jobs: Vec<Job<'_>> = found
             .iter()
             .zip(&self.states)
-            .filter(|(_, state)| !state.failed());
-        let jobs: Vec<Job<'_>> = live
             .map(|(found, state)| Job {
                 found,
-                replaced: dropped(&settled(clean, found, &state.ask, self.options)),
+                replaced: if state.is_frozen() {
+                    Vec::new()
+                } else {
+                    replaced_names(&settled(clean, found, &state.ask, self.options))
+                },
             })
             .collect();
-        let room = make_room(&clean.view(), &jobs);
-        for finding in room.refused {
+        let cleared = clean.with_value(|value| clear_lists(&clean.view(), value.ok(), &jobs));
+        for finding in cleared.rejected {
             self.say_once(&trail, finding);
         }
-        let Some(text) = changed(clean.text, &room.splices)? else {
-            return self.inject(clean, &trail);
+        let Some(text) = changed(clean.text, &cleared.splices)? else {
+            return self.inject(clean, &trail, &cleared.replaced);
         };
-        let roomy = reparse(&text)?;
-        self.check_removal(&roomy)?;
-        trail.push(room.splices);
-        let injected = self.inject(&roomy, &trail)?;
+        let cleared_text = reparse(&text)?;
+        self.check_removal(&cleared_text)?;
+        trail.push(cleared.splices);
+        let injected = self.inject(&cleared_text, &trail, &cleared.replaced)?;
         Ok(Some(injected.unwrap_or(text)))
     }
 
-    fn inject(&mut self, clean: &Parsed<'_>, trail: &Trail) -> Step {
+    fn inject(&mut self, clean: &Parsed<'_>, trail: &Trail, replaced: &[Vec<Replaced>]) -> Step {
         let found = self.find_again(clean, trail)?;
         let found = found.as_deref().unwrap_or(self.found);
         let editor = Editor {
@@ -89,17 +143,29 @@ impl Work<'_, '_> {
             keys: RefCell::new(None),
         };
         let mut splices = Vec::new();
-        let mut plans: Vec<(&Found, Vec<PodEdit>)> = Vec::new();
-        for (found, state) in found
+        let mut plans: Vec<PodPlan<'_>> = Vec::new();
+        let states = self.states.iter_mut().enumerate();
+        for (found, (index, state)) in found
             .iter()
-            .zip(&mut self.states)
-            .filter(|(_, state)| !state.failed())
+            .zip(states)
+            .filter(|(_, (_, state))| !state.is_frozen())
         {
             let edits = settled(clean, found, &state.ask, self.options);
-            match editor.edit(found, &edits) {
+            let replaced = replaced.get(index).map(Vec::as_slice).unwrap_or_default();
+            let job = PodJob {
+                found,
+                edits: &edits,
+                replaced,
+            };
+            match editor.edit(job) {
                 Ok(new) => {
-                    splices.extend(new);
-                    plans.push((found, edits));
+                    splices.extend(new.splices);
+                    let annotation = new.annotation;
+                    plans.push(PodPlan {
+                        found,
+                        edits,
+                        annotation,
+                    });
                 }
                 Err(mut finding) => {
                     finding.place = self.original.place_back(trail, finding.place);
@@ -140,16 +206,19 @@ impl Work<'_, '_> {
         same.then_some(()).ok_or_else(unclean)
     }
 
-    fn check_injection(
-        &self,
-        clean: &Parsed<'_>,
-        text: &[u8],
-        plans: &[(&Found, Vec<PodEdit>)],
-    ) -> Result<(), Finding> {
+    fn check_injection(&self, clean: &Parsed<'_>, text: &[u8], plans: &[PodPlan<'_>]) -> Result<(), Finding> {
         let differs = || internal("the edited text would not mean what was planned");
         let mut expected = clean.take_value().map_err(|error| syntax(&error, text))?;
-        for (found, edits) in plans.iter().filter(|(_, edits)| !edits.is_empty()) {
-            if !semantic::apply(&mut expected, &found.steps, edits) {
+        for plan in plans.iter().filter(|plan| !plan.edits.is_empty()) {
+            let steps = &plan.found.steps;
+            let annotate = |expected: &mut _, record: &String| semantic::annotate(expected, steps, record);
+            let applied = semantic::apply(&mut expected, steps, &plan.edits);
+            if !applied
+                || !plan
+                    .annotation
+                    .iter()
+                    .all(|record| annotate(&mut expected, record))
+            {
                 return Err(differs());
             }
         }
@@ -187,8 +256,8 @@ fn settled(clean: &Parsed<'_>, found: &Found, ask: &Ask, options: &Options) -> V
     })
 }
 
-/// The names of the init containers that go because they will be put in anew.
-fn dropped(edits: &[PodEdit]) -> Vec<&'static str> {
+/// The names of the init containers that will be replaced.
+fn replaced_names(edits: &[PodEdit]) -> Vec<&'static str> {
     let names = edits.iter().filter_map(|edit| match edit {
         PodEdit::Drop { name, .. } => Some(*name),
         _ => None,
@@ -241,14 +310,14 @@ impl Editor<'_> {
         }
     }
 
-    fn edit(&self, found: &Found, edits: &[PodEdit]) -> Result<Vec<Splice>, Finding> {
-        if edits.is_empty() {
-            return Ok(Vec::new());
+    fn edit(&self, job: PodJob<'_>) -> Result<PodSplices, Finding> {
+        if job.edits.is_empty() {
+            return Ok(PodSplices::default());
         }
         self.clean
             .with_value(|value| value.map(drop).map_err(|error| syntax(error, self.clean.text)))?;
-        self.check_keys(found.object)?;
-        edit(&self.view, found, &self.aliased, edits)
+        self.check_keys(job.found.object)?;
+        edit(&self.view, &self.aliased, job)
     }
 }
 

@@ -192,7 +192,9 @@ mod tests {
                 ..options.clone()
             };
             let back = treat_pieces(injected, 1, &away, treat_whole).unwrap();
-            assert_eq!(shown(&back.text).as_deref(), Some(text));
+            assert_eq!(shown(&back.text), shown(&treat_whole(injected, &away).text));
+            let value = |text: &str| mainstay_yaml::parse(text, &Budget::default()).unwrap();
+            assert_eq!(value(&shown(&back.text).unwrap()), value(text));
         }
     }
 

@@ -92,7 +92,7 @@ fn cut_comment(line: &[u8]) -> &[u8] {
 }
 
 /// The column of the keys of a block map.
-fn key_column(view: &View<'_>, map: NodeId) -> Option<usize> {
+pub(super) fn key_column(view: &View<'_>, map: NodeId) -> Option<usize> {
     let entries = view.entries(map);
     // The first key may stand behind a dash, an anchor or a tag; the second never does.
     let (key, _) = entries.get(1).or(entries.first())?;
@@ -195,7 +195,7 @@ fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
 
 impl Editor<'_, '_> {
     /// Where lines can follow node `id`, or why not.
-    fn after(&self, id: NodeId) -> Edited<After> {
+    pub(super) fn after(&self, id: NodeId) -> Edited<After> {
         let after = after(self.view, id).ok_or_else(|| refusal::layout(self.view, id, "this"))?;
         let leaf = last_leaf(self.view, id);
         if after.open && is_block_scalar(self.view, leaf) && !header_has(self.view, leaf, b'-') {
@@ -261,7 +261,7 @@ impl Editor<'_, '_> {
     }
 
     /// Whole lines; where the text ends without a break, it still does.
-    fn insert_lines(&mut self, at: After, mut text: String, depth: usize) {
+    pub(super) fn insert_lines(&mut self, at: After, mut text: String, depth: usize) {
         if at.open {
             let eol = self.layout.eol();
             text.truncate(text.len().saturating_sub(eol.len()));

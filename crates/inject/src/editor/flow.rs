@@ -1,11 +1,10 @@
-//! Items into brackets and braces: where they go between commas. The counterpart is [`crate::undo::flow`]: what is written
-//! here in one way only is found there by it.
+//! Inserts items into flow collections. The counterpart is [`crate::undo::flow`].
 
 use mainstay_yaml::{NodeId, NodeKind};
 
 use super::{Edited, Editor, Joining};
 use crate::lines;
-use crate::mark::FORMER_VALUES;
+use crate::record::Before;
 use crate::refusal;
 use crate::splice::Splice;
 use crate::tree::View;
@@ -16,10 +15,11 @@ impl Editor<'_, '_> {
     pub(super) fn create_flow(&mut self, map: NodeId, key: &str, joining: &Joining<'_>) -> Edited {
         let json = self.is_json(map);
         let list = format!("{} [{}]", flow_key(key, json), items(joining, json));
+        self.note(key, joining, Some(Before::Absent));
         self.insert_front(map, list)
     }
 
-    fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
+    pub(super) fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
         let refuse = || refusal::layout(self.view, collection, "this");
         let open = opening(self.view, collection).ok_or_else(refuse)?;
         let splice = match first_element(self.view, collection) {
@@ -37,8 +37,14 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Into a list in brackets that has items.
-    pub(super) fn join_flow(&mut self, map: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
+    /// Adds to a flow list that has items.
+    pub(super) fn join_flow(
+        &mut self,
+        map: NodeId,
+        (key, list): (&str, NodeId),
+        joining: &Joining<'_>,
+    ) -> Edited {
+        self.note(key, joining, None);
         let first = self.view.items(list).first().copied();
         let json = self.is_json(map) || first.is_some_and(|item| self.is_json(item));
         for item in &joining.first {
@@ -70,51 +76,72 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Into an empty list, or in the place of a null; tabs behind the bracket remember which.
+    /// Fills an empty list, or replaces a null.
     pub(super) fn fill_flow(
         &mut self,
         map: NodeId,
-        (_, value): (NodeId, NodeId),
+        (key, value): (&str, NodeId),
         joining: &Joining<'_>,
     ) -> Edited {
-        let refuse = || refusal::layout(self.view, value, "the list");
-        let json = self.is_json(map);
-        let items = items(joining, json);
-        if self.is_flow(value) {
-            let open = opening(self.view, value).ok_or_else(refuse)?;
-            self.splices.push(Splice::insert(open, format!("\t{items}")));
-            return Ok(());
-        }
-        let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
-        let (start, end) = (span.start.offset, span.end.offset);
-        let former = self.view.text.get(start..end).unwrap_or_default();
-        let before = self.view.text.get(..start).unwrap_or_default();
-        if former.is_empty() && !before.trim_ascii_end().ends_with(b":") {
-            // A key alone, without a colon.
-            return Err(refuse());
-        }
-        let known = FORMER_VALUES
-            .iter()
-            .skip(1)
-            .position(|known| known.as_bytes() == former);
-        let tabs = "\t".repeat(known.ok_or_else(refuse)? + 2);
-        let space = if former.is_empty() { " " } else { "" };
-        let text = format!("{space}[{tabs}{items}]");
-        self.splices.push(Splice::exchange(start, end, text));
+        let items = items(joining, self.is_json(map));
+        let before = self.former_text(map, value, "[]");
+        self.fill_value(value, &items, ["[", "]"])?;
+        self.note(key, joining, Some(before));
         Ok(())
     }
 
-    /// Whether the keys of a flow map are in double quotes.
-    fn is_json(&self, map: NodeId) -> bool {
-        let key = match self.view.node(map).map(|node| &node.kind) {
-            Some(NodeKind::Map { entries, flow: true }) => entries.first().map(|(key, _)| *key),
-            _ => None,
-        };
-        let start = key
-            .and_then(|key| self.view.node(key))
-            .map(|node| node.span.start.offset);
-        start.and_then(|at| self.view.text.get(at)) == Some(&b'"')
+    /// Puts `content` into the empty flow collection `value`, or in place of a null with `brackets` around it.
+    pub(super) fn fill_value(&mut self, value: NodeId, content: &str, brackets: [&str; 2]) -> Edited {
+        let [open, close] = brackets;
+        let what = if open == "[" { "the list" } else { "the map" };
+        let reject = || refusal::layout(self.view, value, what);
+        let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
+        let (start, end) = (span.start.offset, span.end.offset);
+        let former = self.view.text.get(start..end).unwrap_or_default();
+        if self.is_flow(value) {
+            let opening = opening(self.view, value).ok_or_else(reject)?;
+            self.splices.push(Splice::insert(opening, content.to_owned()));
+            return Ok(());
+        }
+        let before = self.view.text.get(..start).unwrap_or_default();
+        if former.is_empty() && !before.trim_ascii_end().ends_with(b":") {
+            // A key without a colon.
+            return Err(reject());
+        }
+        let space = if former.is_empty() { " " } else { "" };
+        let filled = format!("{space}{open}{content}{close}");
+        self.splices.push(Splice::exchange(start, end, filled));
+        Ok(())
     }
+
+    /// What stood in `map` before: the exact text in block style, `null` or `empty` in flow style.
+    pub(super) fn former_text(&self, map: NodeId, value: NodeId, empty: &str) -> Before {
+        let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
+        let text = self.view.text.get(span.start.offset..span.end.offset);
+        Before::Text(if !self.is_flow(map) {
+            String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+        } else if self.view.is_null(value) {
+            "null".to_owned()
+        } else {
+            empty.to_owned()
+        })
+    }
+
+    pub(super) fn is_json(&self, map: NodeId) -> bool {
+        is_json(self.view, map)
+    }
+}
+
+/// Whether the keys of a flow map are in double quotes.
+pub(crate) fn is_json(view: &View<'_>, map: NodeId) -> bool {
+    let key = match view.node(map).map(|node| &node.kind) {
+        Some(NodeKind::Map { entries, flow: true }) => entries.first().map(|(key, _)| *key),
+        _ => None,
+    };
+    let start = key
+        .and_then(|key| view.node(key))
+        .map(|node| node.span.start.offset);
+    start.and_then(|at| view.text.get(at)) == Some(&b'"')
 }
 
 fn items(joining: &Joining<'_>, json: bool) -> String {
@@ -151,6 +178,13 @@ fn first_element(view: &View<'_>, collection: NodeId) -> Option<NodeId> {
 fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
     let at = view.node(first)?.span.start.offset;
     let start = lines::own_start(view.text, at).filter(|start| *start >= open)?;
+    let between = view.text.get(open..start)?;
+    // A lone CR is a line break to YAML, and `?` announces a key: lines cannot be added behind either.
+    let crs = memchr::memchr_iter(b'\r', between);
+    let lone_cr = crs.into_iter().any(|cr| between.get(cr + 1) != Some(&b'\n'));
+    if lone_cr || !lines::silent(view.text, open, start) {
+        return None;
+    }
     let before = view.text.get(start..at)?;
     Some(String::from_utf8_lossy(before).into_owned())
 }

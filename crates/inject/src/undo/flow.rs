@@ -1,109 +1,122 @@
-//! The way back in brackets and braces: the counterpart of [`crate::editor::flow`].
+//! Undoes what the record of a pod names: the counterpart of [`crate::editor::flow`]. Lists that a formatter has turned into
+//! block style since are handled as well.
 
 use std::collections::BTreeSet;
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::{Room, Undo, is_our_name};
+use super::{Cleared, ListEntry, Undo};
 use crate::editor::check_anchors;
 use crate::editor::flow::opening;
-use crate::keepsake::{self, Piece, Where};
 use crate::lines;
-use crate::mark::{FLOW_MARK, FORMER_VALUES};
-use crate::refusal::refuse;
+use crate::record::Before;
 use crate::splice::Splice;
-use crate::tree::{Entry, View};
-use crate::{Code, Finding};
+use crate::tree::View;
+use crate::{Code, Finding, refusal};
+
+/// A list of which items were injected, and what returns to it.
+#[derive(Clone, Debug)]
+pub(super) struct RecordedList {
+    pub(super) entry: ListEntry,
+    /// Whether each item was injected.
+    pub(super) injected: Vec<bool>,
+    pub(super) before: Option<Before>,
+    /// Replaced items as JSON, with their index among the items that stay.
+    pub(super) restored: Vec<(usize, String)>,
+}
 
 impl Undo<'_, '_> {
-    pub(super) fn flow_list(&mut self, map: NodeId, (name, list): (NodeId, NodeId)) {
-        let items = self.view.items(list);
-        let ours: Vec<bool> = items
+    /// Undoes the record of a flow list.
+    pub(super) fn flow_list(&mut self, list: &RecordedList) {
+        let elements: Vec<(usize, usize)> = self
+            .view
+            .items(list.entry.list)
             .iter()
-            .map(|item| is_flow_marked(self.view, *item))
+            .map(|item| span(self.view, *item))
             .collect();
-        let elements: Vec<(usize, usize)> = items.iter().map(|item| span(self.view, *item)).collect();
-        let replaced = self.bring_back(list, &elements, &ours);
-        if !ours.is_empty() && ours.iter().all(|ours| *ours) {
-            return self.whole_flow_list(map, (name, list), replaced);
+        if list.injected.iter().all(|injected| *injected) {
+            return self.whole_flow_list(list);
         }
-        for (index, _) in ours.iter().enumerate().filter(|(_, ours)| **ours) {
-            let later = ours.iter().skip(index + 1).any(|ours| !ours);
+        self.restore_elements(list, &elements);
+        for (index, _) in list
+            .injected
+            .iter()
+            .enumerate()
+            .filter(|(_, injected)| **injected)
+        {
+            let later = list.injected.iter().skip(index + 1).any(|injected| !injected);
             self.remove_element(&elements, index, later);
         }
     }
 
-    /// Puts what was kept before the bracket back to its place; whether there was anything.
-    fn bring_back(&mut self, list: NodeId, elements: &[(usize, usize)], ours: &[bool]) -> bool {
-        let close = span(self.view, list).1.saturating_sub(1);
-        let kept = keepsake::read(self.view.text, close).zip(opening(self.view, list));
-        let Some(((start, pieces), _)) = kept.filter(|((start, _), open)| start >= open) else {
-            return false;
-        };
-        let theirs: Vec<(usize, usize)> = elements
+    /// Inserts replaced items between the items that stay.
+    fn restore_elements(&mut self, list: &RecordedList, elements: &[(usize, usize)]) {
+        let kept: Vec<(usize, usize)> = elements
             .iter()
-            .zip(ours)
-            .filter(|(_, ours)| !**ours)
+            .zip(&list.injected)
+            .filter(|(_, injected)| !**injected)
             .map(|(element, _)| *element)
             .collect();
-        self.splices.push(Splice::remove(start, close));
-        for Piece { place, text } in pieces {
-            let mut text = String::from_utf8_lossy(&text).into_owned();
-            let at = match (place, theirs.first()) {
-                (Where::Before(number), _) => theirs.get(number).map(|(start, _)| *start),
-                (Where::Behind(number), _) => theirs.get(number).map(|(_, end)| *end),
-                // It has company by now.
-                (Where::Alone, Some((first, _))) => {
-                    text = format!("{}, ", text.trim().trim_end_matches(','));
-                    Some(*first)
-                }
-                (Where::Alone, None) => None,
+        for (index, text) in &list.restored {
+            let splice = match (kept.get(*index), kept.last()) {
+                (Some((start, _)), _) => Splice::insert(*start, format!("{text}, ")),
+                (None, Some((_, end))) => Splice::insert(*end, format!(", {text}")),
+                (None, None) => return,
             };
-            self.splices
-                .push(Splice::insert(at.unwrap_or(start).min(start), text));
+            self.splices.push(splice);
         }
-        true
     }
 
-    /// All items are ours: the list was filled, took the place of a null, or came with its key. One in which something was
-    /// replaced is the user's.
-    fn whole_flow_list(&mut self, map: NodeId, (name, list): (NodeId, NodeId), replaced: bool) {
-        let Some(open) = opening(self.view, list) else {
+    /// Undoes a flow list of which every item was injected.
+    fn whole_flow_list(&mut self, list: &RecordedList) {
+        let (view, id) = (self.view, list.entry.list);
+        let Some(open) = opening(view, id) else {
             return;
         };
-        let (start, end) = span(self.view, list);
-        let rest = self.view.text.get(open..).unwrap_or_default();
-        let tabs = rest.iter().take_while(|byte| **byte == b'\t').count();
-        let filled = self
-            .view
-            .items(list)
-            .last()
-            .map_or(open, |item| span(self.view, *item).1);
-        match (tabs, FORMER_VALUES.get(tabs.wrapping_sub(1))) {
-            _ if replaced => self.splices.push(Splice::remove(open, filled)),
-            (0, _) => self.remove_key(map, name, (open, filled)),
-            (2.., Some(former)) => {
-                let start = start - usize::from(former.is_empty() && start > 0);
-                self.splices
-                    .push(Splice::exchange(start, end, (*former).to_owned()));
+        let restored: Vec<&str> = list.restored.iter().map(|(_, text)| text.as_str()).collect();
+        match &list.before {
+            Some(Before::Absent) if restored.is_empty() => {
+                self.remove_entry(list.entry.map, list.entry.key, "[]");
             }
-            _ => self.splices.push(Splice::remove(open, filled)),
+            Some(Before::Text(text)) if restored.is_empty() => {
+                self.restore_value(id, text);
+            }
+            _ => {
+                let close = span(view, id).1.saturating_sub(1).max(open);
+                self.splices
+                    .push(Splice::exchange(open, close, restored.join(", ")));
+            }
         }
     }
 
-    fn remove_key(&mut self, map: NodeId, name: NodeId, inside: (usize, usize)) {
-        let Some(NodeKind::Map { entries, flow: true }) = self.view.node(map).map(|node| &node.kind) else {
-            // The user's own list, from which the user took the other items.
-            self.splices.push(Splice::remove(inside.0, inside.1));
+    /// Removes the entry of `key` from `map`; where that is not possible, its value becomes `empty`.
+    pub(super) fn remove_entry(&mut self, map: NodeId, key: NodeId, empty: &str) {
+        let view = self.view;
+        let entries = view.entries(map);
+        let Some(index) = entries.iter().position(|(other, _)| *other == key) else {
             return;
         };
-        let elements: Vec<(usize, usize)> = entries
-            .iter()
-            .map(|(key, value)| (span(self.view, *key).0, span(self.view, *value).1))
-            .collect();
-        if let Some(index) = entries.iter().position(|(key, _)| *key == name) {
-            // A pod spec keeps at least its runtime class, a container its name.
-            self.remove_element(&elements, index, index + 1 < elements.len());
+        let value = entries.get(index).map_or(key, |(_, value)| *value);
+        if view.is_flow(map) {
+            let elements: Vec<(usize, usize)> = entries
+                .iter()
+                .map(|(key, value)| {
+                    (
+                        element_start(view, *key),
+                        span(view, *value).1.max(span(view, *key).1),
+                    )
+                })
+                .collect();
+            return self.remove_element(&elements, index, index + 1 < elements.len());
+        }
+        let start = span(view, key).0;
+        let after = crate::editor::block::after(view, value);
+        match (lines::indent(view.text, start), after) {
+            (Some(indent), Some(after)) if entries.len() > 1 => self.removed.push((start - indent, after.at)),
+            _ => {
+                let (start, end) = span(view, value);
+                self.splices.push(Splice::exchange(start, end, empty.to_owned()));
+            }
         }
     }
 
@@ -115,66 +128,158 @@ impl Undo<'_, '_> {
         let before = index.checked_sub(1).and_then(|before| elements.get(before));
         let own_line = lines::own_start(text, start).filter(|line| *line > 0);
         let space = |at: usize| usize::from(text.get(at) == Some(&b' '));
-        let (from, to) = match (text.get(end), before) {
-            (Some(b','), _) if let Some(line) = own_line => (lines::before_break(text, line), end + 1),
-            (Some(b','), _) if later => (start, end + 1 + space(end + 1)),
-            (Some(b','), _) => (start - start.checked_sub(1).map_or(0, space), end + 1),
-            (_, Some((_, before))) => (*before, end),
-            (_, None) => (start, end),
+        let (from, to) = match (comma(text, end), before) {
+            (Some(comma), _) if let Some(line) = own_line => (lines::before_break(text, line), comma + 1),
+            (Some(comma), _) if later => (start, comma + 1 + space(comma + 1)),
+            (Some(comma), _) => (start - start.checked_sub(1).map_or(0, space), comma + 1),
+            (None, Some((_, before))) => (*before, end),
+            (None, None) => (start, end),
         };
         self.splices.push(Splice::remove(from, to));
     }
+
+    /// Undoes the record of a list that is in block style by now.
+    pub(super) fn recorded_block_list(&mut self, list: &RecordedList) {
+        let (view, text) = (self.view, self.view.text);
+        let items = view.items(list.entry.list);
+        let injected: Vec<NodeId> = items
+            .iter()
+            .zip(&list.injected)
+            .filter(|(_, injected)| **injected)
+            .map(|(item, _)| *item)
+            .collect();
+        let Some(lines) = injected
+            .iter()
+            .map(|item| self.item_lines(*item))
+            .collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        let dash = items
+            .first()
+            .and_then(|item| crate::editor::block::dash(view, *item));
+        let column = dash
+            .and_then(|dash| lines::indent(text, dash))
+            .unwrap_or_default();
+        let eol = if lines::is_crlf(text) { "\r\n" } else { "\n" };
+        let restored = list
+            .restored
+            .iter()
+            .map(|(_, item)| format!("{:column$}- {item}{eol}", ""));
+        let colon = colon(text, span(view, list.entry.key).1);
+        match (&list.before, colon) {
+            _ if injected.len() < items.len() || !list.restored.is_empty() => {
+                let kept = items
+                    .iter()
+                    .zip(&list.injected)
+                    .filter(|(_, injected)| !**injected);
+                let kept: Vec<(usize, usize)> = kept.filter_map(|(item, _)| self.item_lines(*item)).collect();
+                let end = lines
+                    .iter()
+                    .chain(&kept)
+                    .map(|(_, end)| *end)
+                    .max()
+                    .unwrap_or_default();
+                for ((index, _), line) in list.restored.iter().zip(restored) {
+                    let at = kept.get(*index).map_or(end, |(start, _)| *start);
+                    self.splices.push(Splice::insert(at, line));
+                }
+                self.removed.extend(lines);
+            }
+            (Some(Before::Absent), _) => self.remove_entry(list.entry.map, list.entry.key, "[]"),
+            (before, Some(colon)) => {
+                let value = match before {
+                    Some(Before::Text(text)) if text.is_empty() => String::new(),
+                    Some(Before::Text(text)) if !text.contains(['\n', '\r', '#']) => format!(" {text}"),
+                    _ => " []".into(),
+                };
+                self.splices.push(Splice::insert(colon + 1, value));
+                self.removed.extend(lines);
+            }
+            (_, None) => {}
+        }
+    }
 }
 
-/// Takes away what the user wrote under names of ours, and keeps it before the bracket that closes the list.
-pub(super) fn stow(
+/// Where an entry of a flow map starts: at `?` if its key is explicit.
+fn element_start(view: &View<'_>, key: NodeId) -> usize {
+    let start = span(view, key).0;
+    let before = view.text.get(..start).unwrap_or_default().trim_ascii_end();
+    if before.ends_with(b"?") {
+        before.len() - 1
+    } else {
+        start
+    }
+}
+
+/// The comma behind `from`, white space passed over.
+fn comma(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let blanks = rest.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
+    (rest.get(blanks) == Some(&b',')).then_some(from + blanks)
+}
+
+fn colon(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let blanks = rest.iter().take_while(|byte| b" \t".contains(byte)).count();
+    (rest.get(blanks) == Some(&b':')).then_some(from + blanks)
+}
+
+/// Init containers of a flow list that are replaced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replacement<'r> {
+    pub(super) list: NodeId,
+    /// Names of the containers that are replaced.
+    pub(super) names: &'r [&'static str],
+    pub(super) aliased: &'r BTreeSet<NodeId>,
+}
+
+/// The position of a replaced container in its list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplacedPosition {
+    /// In the whole list.
+    pub(super) position: usize,
+    /// Among the containers that stay.
+    pub(super) index: usize,
+}
+
+/// Takes the init containers that will be replaced out of a flow list.
+pub(super) fn clear(
     view: &View<'_>,
-    list: NodeId,
-    (names, aliased): (&[&'static str], &BTreeSet<NodeId>),
-    room: &mut Room,
-) {
+    replacement: Replacement<'_>,
+    cleared: &mut Cleared,
+) -> Vec<ReplacedPosition> {
+    let Replacement { list, names, aliased } = replacement;
     let goes = |item: NodeId| {
         let name = view.scalar_at(item, &["name"]);
         name.is_some_and(|name| names.contains(&name))
     };
-    let going: Vec<NodeId> = view
-        .items(list)
-        .iter()
-        .copied()
-        .filter(|item| goes(*item))
-        .collect();
-    let Some(first) = going.first() else { return };
-    let held = going
-        .iter()
-        .find_map(|item| check_anchors(view, aliased, *item).err());
-    if let Some(held) = held {
-        return room.refused.push(held);
+    let items = view.items(list);
+    let mut going = items.iter().filter(|item| goes(**item));
+    if let Some(held) = going.find_map(|item| check_anchors(view, aliased, *item).err()) {
+        cleared.rejected.push(held);
+        return Vec::new();
     }
-    let close = span(view, list).1.saturating_sub(1);
-    let runs = runs(view, list, &goes);
-    let pieces: Vec<Piece> = runs
-        .iter()
-        .map(|(place, range)| piece(view, *place, *range))
-        .collect();
-    match keepsake::write(&pieces).filter(|_| view.text.get(close) == Some(&b']')) {
-        Some(blanks) => {
-            let gaps = runs.iter().map(|(_, (start, end))| Splice::remove(*start, *end));
-            room.splices.extend(gaps);
-            room.splices.push(Splice::insert(close, blanks));
+    let ranges = ranges(view, list, &goes);
+    cleared
+        .splices
+        .extend(ranges.iter().map(|(start, end)| Splice::remove(*start, *end)));
+    let mut index = 0;
+    let mut replaced = Vec::new();
+    for (position, item) in items.iter().enumerate() {
+        if goes(*item) {
+            replaced.push(ReplacedPosition { position, index });
+        } else {
+            index += 1;
         }
-        None => room.refused.push(too_long(view, *first)),
     }
+    replaced
 }
 
-fn piece(view: &View<'_>, place: Where, (start, end): (usize, usize)) -> Piece {
-    let text = view.text.get(start..end).unwrap_or_default().to_vec();
-    Piece { place, text }
-}
-
-/// The stretches of a list that go, each with one of the commas at its ends, so that what stays is a list again.
-fn runs(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(Where, (usize, usize))> {
-    let mut runs = Vec::new();
-    let (mut kept, mut kept_end) = (0, None);
+/// The ranges of a list that go, each with one of the commas at its ends, so that what stays is a list again.
+fn ranges(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(usize, usize)> {
+    let mut ranges = Vec::new();
+    let mut kept_end = None;
     let mut open: Option<(usize, usize)> = None;
     for item in view.items(list) {
         let (start, end) = span(view, *item);
@@ -183,39 +288,37 @@ fn runs(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(Wh
             continue;
         }
         if let Some((first, _)) = open.take() {
-            runs.push((Where::Before(kept), (first, start)));
+            ranges.push((first, start));
         }
-        kept += 1;
         kept_end = Some(end);
     }
     match (open, kept_end) {
-        (Some((_, end)), Some(from)) => runs.push((Where::Behind(kept - 1), (from, end))),
+        (Some((_, end)), Some(from)) => ranges.push((from, end)),
         (Some((first, _)), None) => {
             let close = span(view, list).1.saturating_sub(1);
-            runs.push((Where::Alone, (opening(view, list).unwrap_or(first), close)));
+            ranges.push((opening(view, list).unwrap_or(first), close));
         }
         (None, _) => {}
     }
-    runs
+    ranges
 }
 
-fn too_long(view: &View<'_>, item: NodeId) -> Finding {
-    let message = "the container that must be replaced is too long to be kept for --uninject".into();
-    let help = "remove it: the current one is put in its place";
-    refuse(view, item, Code::NotRestorable, message, help)
-}
-
-fn span(view: &View<'_>, id: NodeId) -> (usize, usize) {
+pub(super) fn span(view: &View<'_>, id: NodeId) -> (usize, usize) {
     let span = view.node(id).map(|node| node.span).unwrap_or_default();
     (span.start.offset, span.end.offset)
 }
 
-/// Whether an item in braces has our white space before its name. Only our own names count: others may like tabs.
-pub(super) fn is_flow_marked(view: &View<'_>, item: NodeId) -> bool {
-    let Entry::Own(_, name) = view.entry(item, "name") else {
-        return false;
-    };
-    let ours = view.scalar(name).is_some_and(is_our_name);
-    let before = view.text.get(..span(view, name).0).unwrap_or_default();
-    ours && before.ends_with(FLOW_MARK.as_bytes())
+/// Whether a list is in flow style; `None` if it is not a list.
+pub(super) fn list_style(view: &View<'_>, id: NodeId) -> Option<bool> {
+    match view.node(id).map(|node| &node.kind) {
+        Some(NodeKind::List { flow, .. }) => Some(*flow),
+        _ => None,
+    }
+}
+
+/// The finding about an annotation that is not an undo record.
+pub(crate) fn invalid_record(view: &View<'_>, annotation: NodeId) -> Finding {
+    let message = "the annotation mainstay-injected is not an undo record".into();
+    let help = "restore it, or remove it together with what was injected";
+    refusal::refuse(view, annotation, Code::Layout, message, help)
 }

@@ -17,8 +17,10 @@ pub(crate) fn check(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Re
     if before.len() != after.len() {
         return Err("another number of documents".into());
     }
-    for (mut before, after) in before.into_iter().zip(after) {
+    for (mut before, mut after) in before.into_iter().zip(after) {
         object(&mut before, options);
+        remove_records(&mut before);
+        remove_records(&mut after);
         if before != after {
             return Err(format!(
                 "second opinion\n--- wanted\n{before:?}\n--- given\n{after:?}"
@@ -26,6 +28,26 @@ pub(crate) fn check(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Re
         }
     }
     Ok(())
+}
+
+/// Removes undo records, and metadata and annotations without entries.
+fn remove_records(value: &mut Value) {
+    match value {
+        Value::List(items) => items.iter_mut().for_each(remove_records),
+        Value::Map(map) => {
+            map.remove(crate::common::UNDO_ANNOTATION);
+            map.values_mut().for_each(remove_records);
+            for key in ["annotations", "metadata"] {
+                if map
+                    .get(key)
+                    .is_some_and(|value| value.is_null() || *value == Value::Map(Map::new()))
+                {
+                    map.remove(key);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn values(text: &[u8]) -> Vec<Value> {

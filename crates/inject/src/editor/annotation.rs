@@ -1,0 +1,123 @@
+//! Writes the undo record of a pod into the annotations of its pod template.
+
+use mainstay_yaml::{NodeId, NodeKind};
+
+use super::block::key_column;
+use super::{Edited, Editor};
+use crate::record::{Before, Record, UNDO_ANNOTATION};
+use crate::tree::Entry;
+use crate::write::{annotation, flow_key};
+use crate::{Code, refusal};
+
+const METADATA: &str = "metadata";
+const ANNOTATIONS: &str = "annotations";
+
+impl Editor<'_, '_> {
+    /// Adds `record` to the annotations of `template`; returns the value written.
+    pub(super) fn annotate(&mut self, template: NodeId, mut record: Record) -> Edited<String> {
+        let entry = self.view.entry(template, METADATA);
+        self.own(entry, "the metadata of the pod template")?;
+        let inner = entry.value().and_then(|metadata| {
+            let held = self.is_filled_map(metadata);
+            held.then(|| self.view.entry(metadata, ANNOTATIONS))
+        });
+        if let Some(inner) = inner {
+            self.own(inner, "the annotations of the pod template")?;
+        }
+        let (annotations, metadata) = match (inner, entry.value()) {
+            (Some(inner), Some(metadata)) => (self.former(metadata, inner.value()), None),
+            (_, metadata) => (Some(Before::Absent), self.former(template, metadata)),
+        };
+        record
+            .before
+            .extend(annotations.map(|before| (ANNOTATIONS.to_owned(), before)));
+        record
+            .before
+            .extend(metadata.map(|before| (METADATA.to_owned(), before)));
+        let Some(value) = record.to_text() else {
+            let message = "the container that must be replaced is too long to be kept for --uninject".into();
+            let help = "remove it: the current one is put in its place";
+            return Err(refusal::refuse(
+                self.view,
+                self.spec,
+                Code::NotRestorable,
+                message,
+                help,
+            ));
+        };
+        match (entry.value(), inner) {
+            (Some(metadata), Some(Entry::Own(_, annotations))) if self.is_filled_map(annotations) => {
+                self.insert_entry(annotations, &[], &value, self.is_json(metadata))
+            }
+            (Some(metadata), Some(Entry::Own(_, annotations))) => {
+                self.fill_map(annotations, &[], &value, self.is_json(metadata))
+            }
+            (Some(metadata), Some(_)) => {
+                self.insert_entry(metadata, &[ANNOTATIONS], &value, self.is_json(metadata))
+            }
+            (Some(metadata), None) => self.fill_map(metadata, &[ANNOTATIONS], &value, self.is_json(template)),
+            (None, _) => {
+                self.insert_entry(template, &[METADATA, ANNOTATIONS], &value, self.is_json(template))
+            }
+        }?;
+        Ok(value)
+    }
+
+    /// What a map without entries was before; `None` for a map with entries.
+    fn former(&self, parent: NodeId, map: Option<NodeId>) -> Option<Before> {
+        match map {
+            None => Some(Before::Absent),
+            Some(map) => (!self.is_filled_map(map)).then(|| self.former_text(parent, map, "{}")),
+        }
+    }
+
+    fn is_filled_map(&self, id: NodeId) -> bool {
+        !self.view.entries(id).is_empty()
+    }
+
+    /// Adds the annotation below new `keys` to a map that has entries.
+    fn insert_entry(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> Edited {
+        if self.is_flow(map) {
+            return self.insert_front(map, nested(keys, value, json));
+        }
+        let reject = || refusal::layout(self.view, map, "the map");
+        let column = key_column(self.view, map).ok_or_else(reject)?;
+        let (_, last) = self.view.entries(map).last().ok_or_else(reject)?;
+        let at = self.after(*last)?;
+        let mut text = String::new();
+        for (depth, key) in keys.iter().enumerate() {
+            let indent = column + depth * self.layout.step;
+            text.push_str(&format!("{:indent$}{key}:{}", "", self.layout.eol()));
+        }
+        let indent = column + keys.len() * self.layout.step;
+        let line = annotation(UNDO_ANNOTATION, value, false);
+        text.push_str(&format!("{:indent$}{line}{}", "", self.layout.eol()));
+        self.insert_lines(at, text, 2 * column);
+        Ok(())
+    }
+
+    /// Puts the annotation below new `keys` into an empty map, or in place of a null.
+    fn fill_map(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> Edited {
+        let is_map = matches!(
+            self.view.node(map).map(|node| &node.kind),
+            Some(NodeKind::Map { .. })
+        );
+        if !is_map && !self.view.is_null(map) {
+            return Err(refusal::wrong_type(
+                self.view,
+                map,
+                "the metadata of the pod template",
+                "a map",
+            ));
+        }
+        self.fill_value(map, &nested(keys, value, json), ["{", "}"])
+    }
+}
+
+/// The annotation below `keys` in flow style, without the braces of the map that holds it.
+fn nested(keys: &[&str], value: &str, json: bool) -> String {
+    let innermost = annotation(UNDO_ANNOTATION, value, json);
+    keys.iter().rev().fold(innermost, |inner, key| {
+        format!("{} {{{inner}}}", flow_key(key, json))
+    })
+}

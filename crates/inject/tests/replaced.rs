@@ -1,0 +1,199 @@
+//! Init containers with the names of injected ones in flow lists: replaced, kept in the undo record, and restored.
+
+// A test may fail by any means.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+
+use mainstay_inject::{Action, Mode, Options, run};
+
+const INIT: &str = r#"{"name": "contrast-initializer", "image": "old"}"#;
+const MESH: &str = r#"{"name": "contrast-service-mesh", "image": "old"}"#;
+
+fn pod(list: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "p", "annotations": {{"contrast.edgeless.systems/servicemesh-egress": ""}}}},
+  "spec": {{"runtimeClassName": "contrast-cc",
+    "initContainers": [{list}],
+    "containers": [{{"name": "app"}}]}}}}
+"#
+    )
+}
+
+fn inject(text: &str) -> String {
+    let outcome = run(text.as_bytes(), &Options::default()).unwrap();
+    assert!(!outcome.failed(), "{:?}", outcome.reports);
+    String::from_utf8(outcome.text.into_owned()).unwrap()
+}
+
+fn uninject(text: &str) -> String {
+    let away = Options {
+        mode: Mode::Uninject,
+        ..Options::default()
+    };
+    let outcome = run(text.as_bytes(), &away).unwrap();
+    assert!(!outcome.failed(), "{:?}", outcome.reports);
+    String::from_utf8(outcome.text.into_owned()).unwrap()
+}
+
+#[track_caller]
+fn same(given: &str, wanted: &str, from: &str) {
+    assert!(
+        common::same_objects(given.as_bytes(), wanted.as_bytes()),
+        "--- given\n{given}\n--- wanted\n{wanted}\n--- from\n{from}"
+    );
+}
+
+/// `list` injected and then changed by `edit` is restored to the original changed by `edit`.
+#[track_caller]
+fn check(list: &str, edit: impl Fn(&str) -> String) {
+    for original in [pod(list), pod(list).replace('\n', "\r\n")] {
+        let injected = inject(&original);
+        assert!(!injected.contains("\"old\"}"), "{injected}");
+        let edited = edit(&injected);
+        same(&uninject(&edited), &edit(&original), &edited);
+        same(&inject(&edited), &inject(&edit(&original)), &edited);
+    }
+}
+
+fn lists() -> Vec<String> {
+    let mut lists = Vec::new();
+    for items in [
+        vec![INIT],
+        vec![MESH],
+        vec![INIT, MESH],
+        vec![INIT, r#"{"name": "wait"}"#],
+        vec![r#"{"name": "wait"}"#, INIT],
+        vec![r#"{"name": "wait"}"#, MESH, INIT, r#"{"name": "late"}"#, INIT],
+        vec![MESH, r#"{"name": "wait"}"#, INIT, r#"{"name": "late"}"#],
+    ] {
+        lists.push(items.join(", "));
+        lists.push(items.join(","));
+        lists.push(format!(" {} ", items.join(" , ")));
+        lists.push(format!("\n      {}\n    ", items.join(",\n      ")));
+    }
+    lists
+}
+
+#[test]
+fn the_original_objects_are_restored() {
+    for list in lists() {
+        check(&list, str::to_owned);
+    }
+}
+
+#[test]
+fn other_containers_may_change() {
+    for list in lists() {
+        check(&list, |text| {
+            text.replace("{\"name\": \"wait\"", "{\"name\": \"wait\", \"image\": \"new\"")
+        });
+        check(&list, |text| {
+            text.replace("{\"name\": \"late\"}", "{ \"name\":\"later\" }")
+        });
+        check(&list, |text| {
+            text.replace("\"kind\": \"Pod\"", "\n\n  \"kind\":    \"Pod\"")
+        });
+    }
+}
+
+/// As `jq`, `yq -o yaml` and other tools write it: the record is all that is left.
+#[test]
+fn reformatted_text_is_restored() {
+    let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).unwrap();
+    for list in lists() {
+        check(&list, |text| mainstay_yaml::to_json(&value(text)).unwrap());
+        check(&list, |text| mainstay_yaml::to_json_pretty(&value(text)).unwrap());
+        // Injected into block YAML, marks take the place of the record.
+        let (original, injected) = (pod(&list), inject(&pod(&list)));
+        let block = mainstay_yaml::to_yaml_v3(&value(&injected)).unwrap();
+        same(&uninject(&block), &original, &block);
+    }
+}
+
+#[test]
+fn reformatted_text_is_unchanged() {
+    let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).unwrap();
+    for list in lists() {
+        let injected = inject(&pod(&list));
+        for text in [
+            mainstay_yaml::to_json(&value(&injected)).unwrap(),
+            mainstay_yaml::to_json_pretty(&value(&injected)).unwrap(),
+            mainstay_yaml::to_yaml_v3(&value(&injected)).unwrap(),
+        ] {
+            assert_eq!(inject(&text), text);
+        }
+    }
+}
+
+#[test]
+fn containers_added_since_are_kept() {
+    let injected = inject(&pod(INIT));
+    let at = injected.find("{\"name\": \"contrast-service-mesh\"").unwrap();
+    let edited = format!("{}{{\"name\": \"mine\"}}, {}", &injected[..at], &injected[at..]);
+    same(
+        &uninject(&edited),
+        &pod(&format!("{INIT}, {{\"name\": \"mine\"}}")),
+        &edited,
+    );
+}
+
+#[test]
+fn an_edited_record_is_reported() {
+    let injected = inject(&pod(INIT)).replace("{\\\"added\\\":", "{\\\"addled\\\":");
+    let outcome = run(injected.as_bytes(), &Options::default()).unwrap();
+    assert_eq!(outcome.text, injected.as_bytes());
+    assert_eq!(outcome.reports[0].action, Action::Failed);
+}
+
+#[track_caller]
+fn rejected(list: &str, rest: &str, expected: &str) {
+    let text = pod(list).replace("\"app\"", rest);
+    let outcome = run(text.as_bytes(), &Options::default()).unwrap();
+    assert_eq!(outcome.text, text.as_bytes());
+    assert_eq!(outcome.reports[0].action, Action::Failed);
+    let messages: Vec<String> = outcome.reports[0]
+        .findings
+        .iter()
+        .map(|finding| format!("{}: {}", finding.code.code(), finding.message))
+        .collect();
+    assert_eq!(messages, [expected]);
+}
+
+#[test]
+fn containers_that_cannot_be_kept_are_not_replaced() {
+    let long = INIT.replace("old", &"x".repeat(200_000));
+    rejected(
+        &format!("{long}, {{\"name\": \"wait\"}}"),
+        "\"app\"",
+        "not-restorable: the container that must be replaced is too long to be kept for --uninject",
+    );
+    rejected(
+        "{name: contrast-initializer, image: &it old}, {name: wait}",
+        "app, image: *it",
+        "shared-anchor: the container that must be replaced holds an anchor that is used elsewhere",
+    );
+}
+
+#[test]
+fn an_explicit_key_behind_a_lone_carriage_return_is_restored() {
+    let text = concat!(
+        "{\r\n\"apiVersion\": \"v1\", \"kind\": \"Pod\",\r\n\"metadata\": {\"name\": \"p\"},\r\n",
+        "\"spec\": {\r?\n\"runtimeClassName\": \"contrast-cc\",\r\n\"containers\": [{\"name\": \"app\"}]}}\r\n"
+    );
+    let outcome = run(text.as_bytes(), &Options::default()).unwrap();
+    let injected = String::from_utf8(outcome.text.into_owned()).unwrap();
+    assert_eq!(
+        outcome.reports[0].action,
+        Action::Injected,
+        "{:?}",
+        outcome.reports
+    );
+    same(&uninject(&injected), text, &injected);
+    assert_eq!(inject(&injected), injected);
+}
