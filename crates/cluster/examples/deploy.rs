@@ -1,5 +1,5 @@
-//! Writes the parts of the operator's Helm chart that follow from the code: the rules of its roles and our definitions. Takes the folder
-//! of the chart. `cargo xtask codegen` runs it.
+//! Writes the parts of the operator's Helm chart that follow from the code: the rules of its roles and our
+//! definitions. Takes the folder of the chart. `cargo xtask codegen` runs it.
 
 #![allow(
     clippy::print_stdout,

@@ -1,10 +1,10 @@
-//! Who may do what: takes the list of our own actions and what charts grant, gives the rules of the operator's roles. Asks nobody.
+//! RBAC rules of the operator, derived from the list of its own actions and from what charts grant. Pure.
 //!
-//! Kubernetes lets nobody grant what he does not hold, unless he may `escalate` and `bind`, which is as good as everything. So the
-//! operator holds what the charts' roles grant, word for word, and neither of the two. That part is a role of its own: it is used when
-//! a chart brings a role that is new or changed, and at no other time.
+//! Kubernetes allows an account to grant only the rights it holds, unless it may `escalate` and `bind`, which
+//! amounts to full access. So the operator holds exactly what the charts' roles grant, and neither of these
+//! verbs. Those rights are a separate role, used only when a chart contains a new or changed role.
 //!
-//! *Invariant:* no wildcard that no chart has.
+//! *Invariant:* no wildcard that is not in a chart.
 
 mod rule;
 
@@ -17,14 +17,14 @@ pub use rule::{Rule, to_yaml};
 /// Written by `cargo xtask codegen`: a line is `group resource[=name] verb,verb`.
 const GRANTED: &str = include_str!("access/granted.txt");
 
-/// What is applied, compared, kept in order and removed again.
+/// Verbs needed to install, compare and remove an object.
 const INSTALLS: &str = "create delete get list patch watch";
 
-/// What the code does beside installing: group, resources, the one name it is limited to, verbs.
+/// Actions besides installing: group, resources, the resource name they are limited to, verbs.
 const ACTIONS: &[(&str, &str, &str, &str)] = &[
-    // Who refers to a revision; only metadata is read.
+    // References to revisions; only metadata is read.
     ("", "namespaces pods", "", "list watch"),
-    // Workloads that move to another revision: one change each, and one to a namespace that names the old one.
+    // Workload migration: one patch per workload, and one per namespace that names the old revision.
     (
         "apps",
         "daemonsets deployments statefulsets",
@@ -32,31 +32,32 @@ const ACTIONS: &[(&str, &str, &str, &str)] = &[
         "list patch watch",
     ),
     ("", "namespaces", "", "patch"),
-    // What people should know. The events of objects that live in no namespace are in `default`.
+    // Events. Those about cluster-scoped objects are in `default`.
     ("events.k8s.io", "events", "", "create get patch"),
-    // Moving workloads to a new revision: labels of namespaces, and pod templates. Deployments and DaemonSets are installed anyway.
+    // Workload migration: labels of namespaces and pod templates. Deployments and DaemonSets are installed
+    // anyway.
     ("", "namespaces", "", "patch"),
     ("apps", "statefulsets", "", "list patch watch"),
-    // Who may read metrics.
+    // Authorization of metrics requests.
     ("authentication.k8s.io", "tokenreviews", "", "create"),
     ("authorization.k8s.io", "subjectaccessreviews", "", "create"),
     // OpenShift's TLS profile.
     ("config.openshift.io", "apiservers", "", "get list watch"),
 ];
 
-/// One process writes at a time. A name cannot limit a creation.
+/// Leader election. A resource name cannot limit `create`.
 const LEASE_ACTIONS: &[(&str, &str, &str, &str)] = &[
     ("coordination.k8s.io", "leases", "", "create"),
     ("coordination.k8s.io", "leases", names::LEASE, "get update"),
 ];
 
-/// What the operator does itself, in the whole cluster.
+/// Cluster-wide rules for the operator's own actions.
 #[must_use]
 pub fn operator_rules() -> Vec<Rule> {
     operator_rights().rules()
 }
 
-/// What the operator holds only to hand it on in the charts' roles.
+/// Rules that the operator holds only to grant them in the charts' roles.
 #[must_use]
 pub fn granted_rules() -> Vec<Rule> {
     let mut rights = Rights::default();
@@ -68,7 +69,7 @@ pub fn granted_rules() -> Vec<Rule> {
     rights.without(&operator_rights()).rules()
 }
 
-/// What the operator does in its own namespace.
+/// Rules for the operator's own namespace.
 #[must_use]
 pub fn namespace_rules() -> Vec<Rule> {
     let mut rights = Rights::default();
@@ -76,7 +77,7 @@ pub fn namespace_rules() -> Vec<Rule> {
     rights.rules()
 }
 
-/// What installing definitions of these names takes.
+/// Rules needed to install custom resource definitions with these names.
 pub fn definition_rules<'a>(definitions: impl IntoIterator<Item = &'a str>) -> Vec<Rule> {
     const GROUP: &str = "apiextensions.k8s.io";
     const PLURAL: &str = "customresourcedefinitions";
@@ -98,14 +99,14 @@ fn operator_rights() -> Rights {
         rights.add(names::GROUP, kind.plural(), "", own_verbs(kind).split(' '));
         let status = format!("{}/status", kind.plural());
         rights.add(names::GROUP, &status, "", ["patch"]);
-        // Some clusters ask for this of whoever makes an object that blocks the deletion of its owner.
+        // Clusters with OwnerReferencesPermissionEnforcement require this to set `blockOwnerDeletion`.
         let finalizers = format!("{}/finalizers", kind.plural());
         rights.add(names::GROUP, &finalizers, "", ["update"]);
     }
     rights
 }
 
-/// An Istio is only read; revisions and tags are made and removed; plug-in and node proxy get a finalizer.
+/// An Istio is only read; revisions and tags are created and deleted; IstioCNI and ZTunnel get a finalizer.
 fn own_verbs(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Istio => "get list watch",

@@ -1,12 +1,12 @@
-//! Applies and removes releases: takes what is wanted and what is known to be there, does what differs to the cluster, gives every
-//! change with its reason. Decides nothing that is not settled by the two.
+//! Installs and uninstalls releases: compares the desired objects with the known live ones, writes the
+//! differences and returns every change with its reason.
 //!
 //! ```text
 //! Desired + Known ──decide──▶ inventory, applies in order, deletions ──▶ changes
 //! ```
 //!
-//! *Invariants:* what is equal is not written; an object that is not ours is never written, and stops the release before anything is;
-//! every deletion names the version it means; every call ends within its deadline; nothing is retried here.
+//! *Invariants:* equal objects are not written; a foreign object is never written and stops the release
+//! before any write; every deletion has a precondition; every call has a deadline; nothing is retried here.
 
 mod call;
 mod decide;
@@ -32,48 +32,49 @@ use crate::live::{Known, uid};
 use call::{Apply, Caller};
 use decide::Decision;
 
-/// The name our fields are owned by.
+/// Field manager of the applied fields.
 pub const MANAGER: &str = "mainstay";
 
-/// How long any one call may take.
+/// Timeout of one API call.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Applies and removes releases.
+/// Installs and uninstalls releases.
 pub struct Engine {
     caller: Caller,
     kinds: Mutex<Kinds>,
 }
 
-/// What was done to one object. Feed it to [`Live::record`](crate::live::Live::record): it is newer than any watch.
+/// A change of one object. Pass it to [`Live::record`](crate::live::Live::record): it is newer than any watch
+/// event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// To which.
+    /// The object.
     pub id: ObjectId,
-    /// As it is now; nothing if it is gone.
+    /// The object after the change; `None` if it is gone.
     pub live: Option<Arc<Value>>,
-    /// What was done.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Why.
+    /// The reason.
     pub reason: Option<Difference>,
 }
 
-/// What was done to an object.
+/// Kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It was read and found as it should be: no write.
+    /// The object was read and is up to date; not a write.
     Found,
-    /// It was made.
+    /// The object was created.
     Created,
-    /// It was changed.
+    /// The object was patched.
     Applied,
-    /// What another installer had recorded as its own is recorded as ours; it is applied next.
+    /// Fields of another installer's manager were transferred to ours; an apply follows.
     TakenOver,
-    /// It was deleted; where it still shows, its finalizers hold it.
+    /// The object was deleted; finalizers may keep it for a while.
     Deleted,
 }
 
 impl ChangeKind {
-    /// Whether it was a write.
+    /// Whether the cluster was written to.
     #[must_use]
     pub fn is_write(self) -> bool {
         self != Self::Found
@@ -90,7 +91,7 @@ pub struct PartialApply {
 }
 
 impl Engine {
-    /// An engine that acts through `client`, whose own retries should be off.
+    /// Creates an engine that uses `client`, which must not retry by itself.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
@@ -102,14 +103,14 @@ impl Engine {
         }
     }
 
-    /// The same, with another deadline for each call.
+    /// Sets the timeout of each call.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.caller.deadline = deadline;
         self
     }
 
-    /// [`Desired::new`], after asking the server about kinds that are neither built in nor known from before.
+    /// Builds [`Desired`] after discovering kinds that are neither built in nor known yet.
     pub async fn desired(
         &self,
         key: ReleaseKey,
@@ -124,16 +125,17 @@ impl Engine {
         Ok(Desired::new(key, owner, rendered, &self.kinds())?)
     }
 
-    /// How kinds are asked for, as far as that is known.
+    /// The kinds known so far.
     #[must_use]
     pub fn kinds(&self) -> Kinds {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the cluster hold what is wanted: writes the inventory if its kinds are news, applies what differs in order, removes what is
-    /// left over. Without a difference nothing is written, and of what is in `known` nothing is read.
+    /// Installs a release: writes the inventory if it lacks kinds, applies differing objects in order,
+    /// deletes the rest. Without a difference nothing is written, and objects in `known` are not read.
     ///
-    /// It stops at the first object that fails; the next attempt goes on from there, since what was done is equal by then.
+    /// Stops at the first failing object; the next attempt continues there, because completed objects are
+    /// equal by then.
     pub async fn install(&self, desired: &Desired, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.install(desired, known).await {
@@ -145,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Removes what is known of a release, its inventory last. Only what carries this owner and this release is touched.
+    /// Uninstalls a release, its inventory last. Only objects with this owner and this release are touched.
     pub async fn uninstall(&self, key: &ReleaseKey, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.uninstall(key, known).await {
@@ -163,7 +165,7 @@ impl Engine {
         Ok(kinds.get(&id.group, &id.kind).cloned().ok_or_else(unknown)?)
     }
 
-    /// The same, asking the server if need be.
+    /// Like `kind`, but discovers unknown kinds.
     async fn kind_of(&self, id: &ObjectId) -> Result<Kind, ApplyError> {
         self.learn(id).await?;
         self.kind(id)
@@ -198,13 +200,13 @@ impl Engine {
     }
 }
 
-/// One attempt.
+/// One install or uninstall run.
 struct Run<'a> {
     engine: &'a Engine,
     changes: Vec<Change>,
 }
 
-/// What is to be done about one object.
+/// The decision about one object.
 struct Task<'a> {
     wanted: &'a DesiredObject,
     live: Option<Arc<Value>>,
@@ -220,7 +222,7 @@ impl<'a> Run<'a> {
     }
 
     async fn install(&mut self, desired: &Desired, known: Known) -> Result<(), ApplyError> {
-        // All is judged before anything is touched: an object that is not ours stops the whole release.
+        // All objects are checked before the first write: a foreign object stops the whole release.
         let mut tasks = Vec::new();
         for wanted in &desired.objects {
             tasks.extend(self.judge(desired, wanted, known.objects.get(&wanted.id)).await?);
@@ -243,7 +245,7 @@ impl<'a> Run<'a> {
         self.remove(key, inventory.collect()).await
     }
 
-    /// What is to be done about a wanted object, if anything.
+    /// Decides about a desired object.
     async fn judge<'w>(
         &mut self,
         desired: &Desired,
@@ -309,7 +311,7 @@ impl<'a> Run<'a> {
             kind: &kind,
             body: &body,
             manager: MANAGER,
-            // What somebody else set on an object of ours is drift. What appeared just now is not ours.
+            // A foreign change of a member is drift. An object that appeared just now is foreign.
             force: live.is_some(),
         };
         let applied = self.engine.caller.apply(apply).await;
@@ -328,7 +330,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes the inventory unless it names every kind already.
+    /// Writes the inventory unless it lists every kind already.
     async fn keep_inventory(&mut self, desired: &Desired, known: &Known) -> Result<(), ApplyError> {
         let inventory = &desired.inventory;
         let kind = self.engine.kind(&inventory.id)?;
@@ -378,7 +380,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// After a conflict the object is read: a watch may have missed something, and the next attempt judges what is there now.
+    /// Reads the object after a conflict: a watch may have missed an event, and the next attempt uses the
+    /// current version.
     async fn or_look_again<T>(
         &mut self,
         id: &ObjectId,
@@ -410,14 +413,14 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether we wrote an object before.
+/// Whether the object was written by this engine before.
 fn is_member(object: &Value) -> bool {
     object
         .pointer("/metadata/labels")
         .is_some_and(|labels| labels.get(APPLY_SET_PART).is_some())
 }
 
-/// Makes an apply fail on any other object of that name.
+/// Sets the uid, so that an apply to another object of the same name fails.
 fn name_uid(body: &mut Value, uid: &str) {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
         metadata.insert("uid".into(), uid.into());

@@ -1,9 +1,10 @@
-//! Whether an apply would change anything: takes the wanted object, the live one and our name as a field manager, gives the first
-//! difference. Asks nobody.
+//! Finds the first difference that an apply would write, from the desired object, the live one and the field
+//! manager. Pure.
 //!
-//! What a list is (one value, a set, or entries with keys) is not known from the object. But the server wrote it down when we applied
-//! last: our entry in `managedFields` names entries by `k:{…}` and `v:…`, or ends at the list. So our own record is the schema,
-//! and it also tells what we once wanted and no longer do. Where we never applied, the records of whoever did serve as well.
+//! The object does not say whether a list is atomic, a set or keyed. The server recorded it at the last
+//! apply: our `managedFields` entry names elements by `k:{…}` and `v:…`, or ends at the list. So our record
+//! serves as the schema, and also shows what was desired before and no longer is. Where we never applied,
+//! other managers' records are used.
 
 mod at;
 mod defaults;
@@ -28,22 +29,22 @@ use same::{is_empty, is_same, is_zero};
 /// Why a write is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It is not there.
+    /// The object does not exist.
     Absent,
-    /// It is there, and should not be.
+    /// The object exists and must be deleted.
     Unwanted,
-    /// We own nothing there yet: nobody has applied under our name.
+    /// Nothing was applied under our field manager yet.
     Unowned,
-    /// A value is not what we want.
+    /// A value differs from the desired one.
     Changed(Path),
-    /// We want a field that is not there, or that we do not own.
+    /// A desired field is missing, or not owned by us.
     Missing(Path),
-    /// We own a field that we do not want any more.
+    /// We own a field that is no longer desired.
     Leftover(Path),
 }
 
 impl Difference {
-    /// In one word, for counters: without the place, of which there are many.
+    /// A metric label: the kind of difference without its path.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -56,7 +57,7 @@ impl Difference {
         }
     }
 
-    /// Where it is, if it is in one place.
+    /// The path of the difference, if it has one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -79,13 +80,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first reason why applying `wanted` as `manager` would change `live`; `None` when the server would leave it as it is.
+/// Returns the first reason why applying `wanted` as `manager` would change `live`, or `None` if it would
+/// not.
 #[must_use]
 pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Difference> {
     difference_in(wanted, live, &Records::of(live, manager, &[]))
 }
 
-/// The same, by records that were read already.
+/// Like [`difference`], with parsed records.
 pub(crate) fn difference_in(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
     let Some(owned) = records.own() else {
         return Some(Difference::Unowned);
@@ -95,7 +97,7 @@ pub(crate) fn difference_in(wanted: &Value, live: &Value, records: &Records<'_>)
     fields(map, live, owned, root, records).or_else(|| leftovers(wanted, owned, root, records))
 }
 
-/// Every field of a map. Who and where an object is was settled when it was found; the server never records these.
+/// Compares every field of a map. Identity fields are skipped: the server never records them.
 fn fields(
     wanted: &Map<String, Value>,
     live: &Value,
@@ -124,11 +126,12 @@ fn field(
     at: At<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
-    // Wanting an empty map or list is wanting nothing in it, unless it is ours as one and somebody filled it.
+    // An empty desired map or list is equal to absent, unless it is atomic, ours and was filled by another
+    // writer.
     if is_empty(wanted) && (live.is_none_or(is_empty) || (owned.is_some() && records.is_shared(at))) {
         return None;
     }
-    // A record of what is not there: the server drops what is empty where empty and absent mean the same.
+    // A record of an absent field: the server drops empty values where empty and absent mean the same.
     if owned.is_some() && live.is_none() && is_zero(wanted) {
         return None;
     }
@@ -153,7 +156,7 @@ fn field(
     }
 }
 
-/// One entry of a list with keys, or of a set.
+/// Compares one element of a keyed list or set.
 fn entry(
     wanted: &Value,
     list: &[Value],
@@ -170,13 +173,13 @@ fn entry(
     };
     match wanted {
         Value::Object(wanted) if !inner.is_leaf() => fields(wanted, live, inner, at, records),
-        // An entry that is owned as one, such as an owner.
+        // An element that is owned as a whole, such as an owner reference.
         _ if is_same(wanted, live, at) => None,
         _ => records.differ(Difference::Changed, at),
     }
 }
 
-/// What we own and `wanted` does not hold.
+/// Finds fields that we own and that `wanted` lacks.
 fn leftovers(wanted: &Value, owned: Fields<'_>, at: At<'_>, records: &Records<'_>) -> Option<Difference> {
     let of_fields = owned.names().find_map(|(name, inner)| {
         let at = at.field(name);

@@ -1,5 +1,4 @@
-//! The way to a cluster: takes a configuration or a client, gives a client whose every call ends in time, is never repeated
-//! blindly, and writes only while it may. Knows nothing of what is asked.
+//! Clients with a timeout on every call, without automatic retries, and with a fence before every write.
 
 use std::fmt;
 use std::future::Future;
@@ -15,29 +14,29 @@ use kube::{Client, Config};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-/// How long one call may take, its answer included. A watch must begin within it.
+/// Timeout of one call including its response. A watch must start within it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The name under which we write.
+/// The field manager.
 pub const MANAGER: &str = "mainstay";
 
-/// A client for this cluster that repeats nothing by itself: whoever calls decides what a failure means.
+/// Creates a client without automatic retries: the caller decides what a failure means.
 pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?.build())
 }
 
-/// Told of every call once its answer is there: the verb as Kubernetes counts it, and the status or 0.
+/// Callback for every completed call: the verb as Kubernetes counts it, and the status code or 0.
 pub type Meter = Arc<dyn Fn(&'static str, u16) + Send + Sync>;
 
-/// The same client with our deadline on every call, and `fence` before every write.
+/// Wraps a client with a timeout on every call and `fence` before every write.
 #[must_use]
 pub fn guard(client: Client, fence: Fence, meter: Meter) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Guarded { client, fence, meter }, namespace)
 }
 
-/// Whether writing is allowed; clones are the same one.
+/// Whether writes are allowed; clones share the state.
 #[derive(Clone, Debug)]
 pub struct Fence(Arc<Mutex<State>>);
 
@@ -49,29 +48,29 @@ enum State {
 }
 
 impl Fence {
-    /// Writing is always allowed.
+    /// Creates a fence that always allows writes.
     #[must_use]
     pub fn open() -> Self {
         Self(Arc::new(Mutex::new(State::Open)))
     }
 
-    /// Writing is not allowed, until [`Fence::hold_open`].
+    /// Creates a fence that rejects writes until [`Fence::hold_open`].
     #[must_use]
     pub fn closed() -> Self {
         Self(Arc::new(Mutex::new(State::Closed)))
     }
 
-    /// Writing is allowed up to this moment of the monotonic clock.
+    /// Allows writes until this instant of the monotonic clock.
     pub fn hold_open(&self, until: Instant) {
         self.set(State::OpenUntil(until));
     }
 
-    /// From now on nothing is written.
+    /// Rejects all further writes.
     pub fn close(&self) {
         self.set(State::Closed);
     }
 
-    /// Whether writing is allowed now.
+    /// Whether writes are allowed now.
     #[must_use]
     pub fn is_open(&self) -> bool {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -86,13 +85,13 @@ impl Fence {
     }
 }
 
-/// Why a call got no answer.
+/// Why a call has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// It took too long.
+    /// The call timed out.
     #[error("no answer within {} seconds", DEADLINE.as_secs())]
     Late,
-    /// Another process leads.
+    /// Another process is the leader.
     #[error("not the leader: nothing is written")]
     Fenced,
 }
@@ -156,7 +155,7 @@ async fn answer(
         .unwrap_or_else(|_| Err(CallError::Late.into()))
 }
 
-/// The client below wraps what went wrong; wrapped twice it would be told twice.
+/// The inner client wraps errors; unwrapped here so that the chain does not repeat them.
 fn flat(error: kube::Error) -> BoxError {
     match error {
         kube::Error::Service(inner) => inner,

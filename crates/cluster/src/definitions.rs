@@ -1,4 +1,4 @@
-//! The definitions a cluster needs: takes the catalogue, gives our kinds and Istio's own as objects; [`install`] puts them in place.
+//! Custom resource definitions from the catalog, our own and Istio's; [`install`] applies them.
 
 mod install;
 
@@ -9,29 +9,29 @@ use serde_json::Value;
 
 pub use install::{InstallError, Outcome, install, name};
 
-/// Where a base chart keeps Istio's definitions.
+/// The file with Istio's definitions in a base chart.
 pub const ISTIO_FILE: &str = "files/crd-all.gen.yaml";
 
-/// Why there are no definitions.
+/// Errors of reading definitions.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionsError {
-    /// The catalogue has no such chart.
+    /// The catalog has no such chart.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The chart has no such file.
     #[error("the base chart of Istio {0} has no {ISTIO_FILE}")]
     NoFile(Version),
-    /// What is in it cannot be read.
+    /// The file cannot be parsed.
     #[error("the definitions of Istio {version} cannot be read: {source}")]
     Unreadable {
-        /// Of which version.
+        /// The version.
         version: Version,
-        /// Why.
+        /// The reason.
         source: Box<mainstay_yaml::Error>,
     },
 }
 
-/// Our kinds, for the versions this catalogue knows.
+/// Returns the definitions of our kinds for the versions in the catalog.
 pub fn own_definitions(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
     let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
     let concrete: Vec<&str> = all.iter().copied().filter(|name| is_version(name)).collect();
@@ -45,7 +45,7 @@ pub fn own_definitions(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
     }))
 }
 
-/// Istio's kinds, as the base chart has them: text, for whoever prints it unchanged.
+/// Returns Istio's definitions as the unchanged text of the base chart.
 pub fn istio_text(catalog: &Catalog, version: &Version) -> Result<String, DefinitionsError> {
     let files = catalog.chart(version, Flavour::Installer, "base")?;
     let bytes = files
@@ -54,7 +54,7 @@ pub fn istio_text(catalog: &Catalog, version: &Version) -> Result<String, Defini
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Istio's kinds, as objects.
+/// Returns Istio's definitions as objects.
 pub fn istio_definitions(catalog: &Catalog, version: &Version) -> Result<Vec<Value>, DefinitionsError> {
     let text = istio_text(catalog, version)?;
     let unreadable = |source| DefinitionsError::Unreadable {
@@ -79,7 +79,7 @@ fn is_version(name: &str) -> bool {
         .is_some_and(|rest| rest.parse::<Version>().is_ok())
 }
 
-/// The ztunnel of Istio 1.24 is the first that the API takes.
+/// Istio 1.24 is the first version whose ztunnel is supported.
 fn is_ambient(name: &str) -> bool {
     let minor = name
         .strip_prefix("v1.")

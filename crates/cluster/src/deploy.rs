@@ -1,4 +1,4 @@
-//! What of the operator's Helm chart follows from the code: takes the catalogue, gives files by their path in the chart.
+//! Generates the files of the operator's Helm chart that follow from the code.
 
 use mainstay_catalog::Catalog;
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::access::{Rule, definition_rules, granted_rules, namespace_rules, operator_rules, to_yaml};
 use crate::definitions::{DefinitionsError, istio_definitions, name, own_definitions};
 
-/// Why the files cannot be written.
+/// Errors of generating the files.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// There are no definitions.
+    /// The definitions cannot be read.
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
     /// A definition cannot be printed.
@@ -18,7 +18,7 @@ pub enum DeployError {
     Print(#[from] mainstay_yaml::Error),
 }
 
-/// The files, by path.
+/// Returns the files by their path in the chart.
 pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     let ours = own_definitions(catalog).map_err(DefinitionsError::from)?;
     let mut names = names_of(&ours);
@@ -39,7 +39,7 @@ fn names_of(definitions: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// An object as YAML, keys in Go's order.
+/// Formats an object as YAML with keys in Go's order.
 pub fn document(object: &Value) -> Result<String, mainstay_yaml::Error> {
     let value = parse_json(object.to_string(), Numbers::Exact, &Budget::default())?;
     to_yaml_v3(&value)

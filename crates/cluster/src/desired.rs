@@ -1,5 +1,4 @@
-//! What a release should consist of: takes rendered objects and whose they are, gives them marked as ours, each with its identity.
-//! Knows no cluster.
+//! Desired state of a release: rendered objects with ownership marks and identities. Pure.
 
 mod id;
 mod kinds;
@@ -19,46 +18,46 @@ pub(crate) use marks::inventory_id;
 pub(crate) use marks::{APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE};
 use reapplied::ReappliedFields;
 
-/// What a release should consist of.
+/// The desired state of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// Which release.
+    /// The release.
     pub key: ReleaseKey,
-    /// Who owns all its objects.
+    /// The owner of all objects.
     pub owner: OwnerReference,
-    /// Its objects, in the order they are installed. No two are the same.
+    /// The objects in install order, without duplicates.
     pub objects: Vec<DesiredObject>,
-    /// The object that says what belongs to the release.
+    /// The inventory of the release.
     pub inventory: Inventory,
     index: BTreeMap<ObjectId, usize>,
-    /// What the server makes of them otherwise.
+    /// Fields that differ again right after an apply.
     pub(crate) insisted: ReappliedFields,
 }
 
 /// One object of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredObject {
-    /// Which.
+    /// The object.
     pub id: ObjectId,
-    /// All of it, marks included.
+    /// The object with ownership marks.
     pub body: Value,
-    /// Whether something else of the release decides how many replicas there are.
+    /// Whether an autoscaler of the release sets the number of replicas.
     pub(crate) is_scaled: bool,
 }
 
-/// Why rendered objects make no release.
+/// Errors in rendered objects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DesiredError {
     /// A document without `apiVersion`, `kind` or `metadata.name`.
     #[error("a rendered object has no {0}")]
     Incomplete(&'static str),
-    /// Nobody knows the kind.
+    /// The kind is unknown.
     #[error(
         "resource mapping not found for name: {:?} namespace: {:?} from \"\": no matches for kind {:?} in version {:?}\nensure CRDs are installed first",
         .0.name, .0.namespace, .0.kind, .0.api_version()
     )]
     UnknownKind(Box<ObjectId>),
-    /// Secrets are none of our business.
+    /// Secrets are not installed.
     #[error("{0} cannot be installed: this operator neither reads nor writes Secrets")]
     Secret(Box<ObjectId>),
     /// An object is nested too deeply.
@@ -70,8 +69,8 @@ pub enum DesiredError {
 }
 
 impl Desired {
-    /// Marks what was rendered for a release as its owner's. Objects without a namespace go to the release's, those of kinds without
-    /// namespaces lose theirs, lists become their items, and fields that are null are fields that are not there.
+    /// Marks rendered objects with their release and owner. Objects without a namespace get the release's,
+    /// cluster-scoped objects lose theirs, lists are expanded, and null fields are removed.
     pub fn new(
         key: ReleaseKey,
         owner: OwnerReference,
@@ -120,19 +119,19 @@ impl Desired {
         Ok(())
     }
 
-    /// The wanted object of this identity.
+    /// Returns the desired object with this identity.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
         self.index.get(id).and_then(|at| self.objects.get(*at))
     }
 
-    /// Whether this is one of its objects, its inventory included.
+    /// Whether the release contains this object or it is the inventory.
     #[must_use]
     pub fn contains(&self, id: &ObjectId) -> bool {
         self.index.contains_key(id) || self.inventory.id == *id
     }
 
-    /// Finds what autoscalers of this very release scale.
+    /// Marks the targets of autoscalers in the release.
     fn mark_scaled(&mut self) {
         let scaled: Vec<ObjectId> = self.objects.iter().filter_map(scale_target).collect();
         for wanted in &mut self.objects {
@@ -141,7 +140,7 @@ impl Desired {
     }
 }
 
-/// What an autoscaler scales.
+/// The target of an autoscaler.
 fn scale_target(autoscaler: &DesiredObject) -> Option<ObjectId> {
     if autoscaler.id.kind != "HorizontalPodAutoscaler" {
         return None;
@@ -176,8 +175,8 @@ fn flatten(object: Value) -> Vec<Value> {
     }
 }
 
-/// Of variables that are set twice the last one counts, and an apply refuses both: charts append what users set to what they set
-/// themselves.
+/// Keeps the last of duplicate environment variables, which an apply rejects: charts append the user's
+/// variables to their own.
 fn drop_hidden_variables(body: &mut Value) {
     for list in ["containers", "initContainers"] {
         let containers = body.pointer_mut(&format!("/spec/template/spec/{list}"));
@@ -189,7 +188,7 @@ fn drop_hidden_variables(body: &mut Value) {
     }
 }
 
-/// Of entries with one name, the last.
+/// Keeps the last of entries with the same name.
 fn keep_last(entries: &mut Vec<Value>) {
     let mut names = BTreeSet::new();
     entries.reverse();
@@ -200,10 +199,10 @@ fn keep_last(entries: &mut Vec<Value>) {
     entries.reverse();
 }
 
-/// How deep an object may be; what a server answers is read no deeper either.
+/// Maximum nesting depth of an object; the same limit applies to responses.
 const DEEPEST: usize = 120;
 
-/// The value without fields that are null, unless it is too deep.
+/// Removes null fields; `None` if the value is nested too deeply.
 fn without_nulls(value: Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     Some(match value {

@@ -1,5 +1,5 @@
-//! News for people: takes what a plan wants told, writes it as Events of the cluster. What repeats is counted in one Event, and a
-//! failure to tell is no failure.
+//! Publishes Kubernetes Events. Repetitions are counted in one Event, and a failed write is not an error of
+//! the plan.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,19 +16,19 @@ use tokio::time::timeout;
 
 use crate::write::{Body, WriteError, Writer};
 
-/// One call may take so long: news must not hold up work.
+/// Timeout of one call: events must not delay reconciliation.
 const CALL: Duration = Duration::from_secs(5);
-/// A series is written again at the latest after so long.
+/// Maximum interval between two updates of a series.
 const HEARTBEAT: SignedDuration = SignedDuration::from_mins(30);
-/// So many series are remembered; more than that is noise.
+/// Maximum number of tracked series.
 const MOST: usize = 1000;
-/// The server refuses longer notes.
+/// Maximum length of a note accepted by the server.
 const LONGEST_NOTE: usize = 1000;
 
-/// Where Events about objects outside namespaces live.
+/// Namespace of Events about cluster-scoped objects.
 const DEFAULT: &str = "default";
 
-/// Tells people.
+/// Publisher of Events.
 #[derive(Debug)]
 pub struct Events {
     writer: Writer,
@@ -43,7 +43,7 @@ struct Series {
 }
 
 impl Events {
-    /// Events of the process `instance`.
+    /// Creates a publisher for the process `instance`.
     #[must_use]
     pub fn new(writer: Writer, instance: &str) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Events {
         }
     }
 
-    /// Tells it, at most once per change of how often it was told. Says whether something was written.
+    /// Publishes an event if its count is due to be written. Returns whether something was written.
     pub async fn publish(&self, event: &Event, now: Timestamp) -> Result<bool, WriteError> {
         let name = name(event);
         let Some(count) = self.count(&name, now) else {
@@ -64,7 +64,7 @@ impl Events {
         told.unwrap_or_else(|_| Err(late())).map(|()| true)
     }
 
-    /// How often it was told, if that is to be written now: at every doubling, and now and then.
+    /// Returns the count if it is due: at every doubling, and after the maximum interval.
     fn count(&self, name: &str, now: Timestamp) -> Option<u64> {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         if series.len() >= MOST && !series.contains_key(name) {
@@ -96,7 +96,7 @@ impl Events {
         }
         let body = Body::Json(self.body(event, name, now));
         match self.writer.call(Method::POST, &folder, Some(body)).await {
-            // Told by a process before us.
+            // Published by a previous process.
             Err(refused) if refused.code == 409 => {
                 let found = self.writer.call(Method::GET, &path, None).await?;
                 let before = found
@@ -159,7 +159,7 @@ fn namespace(subject: &Subject) -> &str {
     }
 }
 
-/// The same news of the same object has the same name.
+/// Events with the same content about the same object have the same name.
 fn name(event: &Event) -> String {
     let mut hasher = DefaultHasher::new();
     (
@@ -181,7 +181,7 @@ fn note(message: &str) -> String {
     message.get(..end).unwrap_or_default().to_owned()
 }
 
-/// With exactly six digits, as Go reads it.
+/// With exactly six fractional digits, as Go parses it.
 fn micro(moment: Timestamp) -> String {
     format!("{moment:.6}")
 }

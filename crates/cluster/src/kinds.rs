@@ -1,5 +1,5 @@
-//! Which kinds charts install: takes nothing, gives every kind that a chart of a pinned version can render, with plural and scope. A
-//! watch and a right are made for each; nothing else in the code lists kinds.
+//! Every kind that a chart of a pinned version can render, with plural and scope. Watches and RBAC rules are
+//! generated from this list.
 
 /// Written by `cargo xtask codegen`: a line is `group/version Kind plural scope`.
 const TABLE: &str = include_str!("kinds.txt");
@@ -15,7 +15,7 @@ pub struct InstalledKind {
     pub kind: &'static str,
     /// `configmaps`.
     pub plural: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
 }
 
@@ -30,7 +30,7 @@ impl InstalledKind {
     }
 }
 
-/// All of them, by group, version and kind.
+/// Returns all kinds, sorted by group, version and kind.
 pub fn installed_kinds() -> impl Iterator<Item = InstalledKind> {
     TABLE
         .lines()

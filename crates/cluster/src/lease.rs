@@ -1,8 +1,7 @@
-//! Who leads: takes a Lease that several processes want, gives it to one of them, and tells when it is lost. The rules are those of
-//! client-go, so that it shares the Lease with controllers in Go.
+//! Leader election with a Lease, by the rules of client-go, so that controllers in Go can share the Lease.
 //!
-//! A Lease alone guarantees nothing, since clocks run at their own pace: it opens the [`Fence`] for a while with every renewal,
-//! measured on the monotonic clock, and whoever writes names the version it means.
+//! A Lease guarantees nothing by itself, because clocks differ: each renewal opens the [`Fence`] for a
+//! limited time on the monotonic clock, and every write has a precondition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +15,19 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::connect::Fence;
 use crate::write::{Body, WriteError, Writer};
 
-/// Others may take it when it was not renewed for so long.
+/// Lease duration: other processes may acquire the Lease this long after the last renewal.
 const DURATION: Duration = Duration::from_secs(15);
-/// We stop when we could not renew it for so long.
+/// Renew deadline: leadership is given up after this long without a renewal.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// We try this often.
+/// Interval between attempts.
 const RETRY: Duration = Duration::from_secs(2);
-/// One call may take so long.
+/// Timeout of one call.
 const CALL: Duration = Duration::from_secs(5);
 
-/// What time it is, for people who read the Lease.
+/// The wall clock written into the Lease.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A Lease that we want, or have.
+/// Leader election for one Lease.
 pub struct Lease {
     writer: Writer,
     folder: String,
@@ -36,9 +35,9 @@ pub struct Lease {
     identity: String,
     fence: Fence,
     now: Now,
-    /// As we last saw it.
+    /// The last observed Lease.
     seen: Option<Value>,
-    /// What somebody else's record said, and since when it has said that.
+    /// Another holder's record, and when it was first observed.
     rival: Option<(Value, Instant)>,
     renewed: Option<Instant>,
 }
@@ -52,8 +51,8 @@ impl fmt::Debug for Lease {
 }
 
 impl Lease {
-    /// The Lease of this namespace and name, wanted by `identity`. Writes through `fence` are possible while we have it;
-    /// `writer` itself must not be fenced by it.
+    /// Creates an election for this Lease with `identity`. Writes through `fence` are allowed while the Lease
+    /// is held; `writer` itself must not be fenced by it.
     #[must_use]
     pub fn new(
         (namespace, name): (&str, &str),
@@ -75,14 +74,14 @@ impl Lease {
         }
     }
 
-    /// Waits until we have it.
+    /// Waits until the Lease is acquired.
     pub async fn acquire(&mut self) {
         while !self.attempt().await {
             sleep(RETRY).await;
         }
     }
 
-    /// Keeps it; comes back only when it is lost.
+    /// Renews the Lease; returns when it is lost.
     pub async fn keep(&mut self) {
         loop {
             sleep(RETRY).await;
@@ -97,7 +96,7 @@ impl Lease {
         }
     }
 
-    /// Gives it to whoever wants it next. Nothing is written from now on.
+    /// Releases the Lease. No writes are allowed afterwards.
     pub async fn release(&mut self) {
         self.fence.close();
         let Some(seen) = self.seen.take().filter(|seen| holder(seen) == self.identity) else {
@@ -116,7 +115,7 @@ impl Lease {
         }
     }
 
-    /// One attempt to get or renew it.
+    /// Tries once to acquire or renew the Lease.
     async fn attempt(&mut self) -> bool {
         let begun = Instant::now();
         match self.try_hold().await {
@@ -129,7 +128,7 @@ impl Lease {
             Ok(false) => false,
             Err(error) => {
                 tracing::debug!(%error, "the Lease could not be renewed");
-                // Whether the write happened is not known: look before the next one.
+                // The result of the write is unknown: read before the next one.
                 self.seen = None;
                 false
             }
@@ -151,7 +150,8 @@ impl Lease {
         Ok(true)
     }
 
-    /// Whether somebody else has it. How long is counted from when we saw its record, not by its own clock.
+    /// Whether another process holds the Lease. Its age counts from the local observation, not by the
+    /// holder's clock.
     fn is_taken(&mut self, seen: &Value) -> bool {
         if holder(seen).is_empty() || holder(seen) == self.identity {
             self.rival = None;
@@ -206,7 +206,7 @@ impl Lease {
             .await
     }
 
-    /// Replaces this very version.
+    /// Replaces exactly this version.
     async fn put(&self, seen: &Value, spec: Value) -> Result<Value, WriteError> {
         let mut body = seen.clone();
         if let Value::Object(map) = &mut body {
@@ -226,7 +226,7 @@ impl Lease {
         format!("{}/{}", self.folder, self.name)
     }
 
-    /// With exactly six digits, as Go reads it.
+    /// With exactly six fractional digits, as Go parses it.
     fn moment(&self) -> String {
         format!("{:.6}", (self.now)())
     }

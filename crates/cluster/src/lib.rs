@@ -1,6 +1,6 @@
-//! The rim: takes what a plan asks for, does it to a cluster, and nothing that is done already.
+//! I/O layer: applies plans to a cluster and writes only differences.
 //!
-//! *Absent on purpose:* deciding what to apply.
+//! Out of scope: deciding what to apply.
 
 pub mod access;
 pub mod apply;

@@ -1,5 +1,5 @@
-//! What is there: takes objects as watches and our own writes show them, gives those of an owner or a release. Never goes back to an
-//! older version of an object. Knows no cluster.
+//! Cache of live objects from watches and our own writes, by owner and release. Never returns to an older
+//! version of an object. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,29 +10,30 @@ use serde_json::Value;
 use crate::apply::Change;
 use crate::desired::{Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id};
 
-/// Objects that carry our mark, each in the newest version that was seen.
+/// Managed objects in the newest observed version.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     objects: BTreeMap<ObjectId, Arc<Value>>,
-    /// Which objects an owner has, by its uid.
+    /// Objects by owner uid.
     owned: BTreeMap<String, BTreeSet<ObjectId>>,
-    /// The last version of what is known to be gone: a watch that lags must not bring it back.
+    /// Tombstones: the last version of deleted objects, so that a lagging watch does not restore them.
     graves: BTreeMap<ObjectId, u64>,
 }
 
-/// What is known of a release: enough to install or uninstall it without asking, apart from what was never seen.
+/// Known objects of a release: enough to install or uninstall it without reads, except for objects never
+/// observed.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Objects that are wanted and were seen.
+    /// Desired objects that were observed.
     pub(crate) objects: BTreeMap<ObjectId, Arc<Value>>,
-    /// Objects of this owner and this release that are not wanted, its inventory aside.
+    /// Objects of this owner and release that are not desired, without the inventory.
     pub(crate) leftovers: BTreeMap<ObjectId, Arc<Value>>,
-    /// Its inventory.
+    /// The inventory.
     pub(crate) inventory: Option<Arc<Value>>,
 }
 
 impl Known {
-    /// Whether nothing of the release is there: what must be true before its owner may go.
+    /// Whether the release has no objects left; required before its owner is deleted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.leftovers.is_empty() && self.inventory.is_none()
@@ -40,7 +41,8 @@ impl Known {
 }
 
 impl Live {
-    /// An object was seen, or (`None`) is known to be gone; use [`Live::remove`] where its last version is known. Says whether that is news.
+    /// Records an observed object, or `None` for a deleted one; use [`Live::remove`] if its last version is
+    /// known. Returns whether the cache changed.
     pub fn observe(&mut self, id: ObjectId, object: Option<Arc<Value>>) -> bool {
         match object {
             Some(object) => self.seen(id, object),
@@ -48,50 +50,51 @@ impl Live {
         }
     }
 
-    /// A watch says that an object is gone (or no longer carries our mark), and shows its last version. It is no news where a newer one
-    /// was seen: our own write may be ahead of the watch.
+    /// Records a deletion (or loss of our mark) reported by a watch with the last version. Ignored if a newer
+    /// version was observed: our own write may be ahead of the watch.
     pub fn remove(&mut self, id: &ObjectId, last: &Value) -> bool {
         let is_newer = |known: &Arc<Value>| version(known) > version(last);
         !self.objects.get(id).is_some_and(is_newer) && self.bury(id, version(last))
     }
 
-    /// What our own writes brought.
+    /// Records the results of our own writes.
     pub fn record(&mut self, changes: &[Change]) {
         for change in changes {
             self.observe(change.id.clone(), change.live.clone());
         }
     }
 
-    /// A watch listed a kind anew: everything of it that is not among `listed` is gone. Gives what that was.
+    /// Records a relist of a kind: objects not in `listed` are gone. Returns them.
     pub fn retain(&mut self, group: &str, kind: &str, listed: &BTreeSet<ObjectId>) -> Vec<ObjectId> {
         let is_lost = |id: &&ObjectId| id.group == group && id.kind == kind && !listed.contains(*id);
         let lost: Vec<ObjectId> = self.objects.keys().filter(is_lost).cloned().collect();
         for id in &lost {
-            // No grave: a list from before our own write lacks what we wrote, and the watch brings it at once.
+            // No tombstone: a list from before our own write lacks the new object, and the watch adds it
+            // shortly.
             self.take(id);
         }
         lost
     }
 
-    /// The newest version of an object.
+    /// Returns the newest version of an object.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&Arc<Value>> {
         self.objects.get(id)
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there are none.
+    /// Whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// Every object with an owner reference to this uid.
+    /// Returns every object with an owner reference to this uid.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = (&ObjectId, &Arc<Value>)> {
         self.owned
             .get(uid)
@@ -100,7 +103,7 @@ impl Live {
             .filter_map(|id| self.objects.get_key_value(id))
     }
 
-    /// Every release an owner has something of.
+    /// Returns every release that an owner has objects of.
     #[must_use]
     pub fn releases_of(&self, uid: &str) -> BTreeSet<ReleaseKey> {
         let key = |object: &Value| {
@@ -114,7 +117,7 @@ impl Live {
         self.owned_by(uid).filter_map(|(_, object)| key(object)).collect()
     }
 
-    /// What is known of a release that is to be installed.
+    /// Returns the known objects of a release to install.
     #[must_use]
     pub fn extract(&self, desired: &Desired) -> Known {
         let mut known = self.release(&desired.key);
@@ -131,7 +134,7 @@ impl Live {
         known
     }
 
-    /// What is known of a release that is to go.
+    /// Returns the known objects of a release to uninstall.
     #[must_use]
     pub fn release(&self, key: &ReleaseKey) -> Known {
         let of_release = |object: &Value| release(object) == Some((&key.name, &key.namespace));
@@ -183,7 +186,7 @@ impl Live {
     }
 }
 
-/// Who owns an object.
+/// The owners of an object.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
     object
         .pointer("/metadata/ownerReferences")
@@ -199,7 +202,7 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(name)?.as_str()
 }
 
-/// Name and namespace of the release an object says it belongs to.
+/// Name and namespace of the release in an object's annotations.
 fn release(object: &Value) -> Option<(&str, &str)> {
     Some((
         annotation(object, HELM_NAME)?,
@@ -207,7 +210,7 @@ fn release(object: &Value) -> Option<(&str, &str)> {
     ))
 }
 
-/// Whether an object asks to stay when its release no longer wants it.
+/// Whether an object has the resource policy `keep`.
 fn is_kept(object: &Value) -> bool {
     annotation(object, "helm.sh/resource-policy")
         .is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
@@ -220,7 +223,7 @@ pub(crate) fn uid(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Versions grow with time on every server there is, and servers promise it since Kubernetes 1.35.
+/// Resource versions increase on every known server, guaranteed since Kubernetes 1.35.
 fn version(object: &Value) -> u64 {
     object
         .pointer("/metadata/resourceVersion")

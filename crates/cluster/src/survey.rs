@@ -1,7 +1,7 @@
-//! What is there, read once: takes a client, gives the same snapshot the operator plans from. Writes nothing.
+//! Reads a cluster once into the snapshot that the operator plans from. Read-only.
 //!
-//! One list per kind, namespaces and pods without more than their metadata. A source that cannot be read is marked so in the snapshot,
-//! and whatever depends on it is unknown, as it is to the operator.
+//! One list per kind; namespaces and pods with metadata only. An unreadable source is marked in the snapshot,
+//! and everything that depends on it is unknown, as in the operator.
 
 mod list;
 mod owned;
@@ -18,44 +18,44 @@ use crate::write::WriteError;
 use list::{Listed, list};
 pub use owned::{OwnedObject, owned_objects};
 
-/// Pods that ended keep nothing in use, and need not be sent.
+/// Completed pods do not keep a revision in use.
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
-/// What the operator installed.
+/// Objects installed by the operator.
 const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator";
-/// The Lease of whoever leads, in whatever namespace.
+/// The leader's Lease, in any namespace.
 const LEASES: &str = "fieldSelector=metadata.name%3Dsail-operator-lock";
 
-/// What was found.
+/// The result of a survey.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Everything a plan needs to know.
+    /// The snapshot.
     pub snapshot: Snapshot,
-    /// Who leads; or why nobody can tell.
+    /// The leaders, or why they are unknown.
     pub leaders: Result<Vec<Leader>, String>,
-    /// Objects of ours that cannot be understood: kind, name and why.
+    /// Objects of our kinds that cannot be parsed.
     pub unreadable: Vec<(ObjectKind, String, String)>,
 }
 
-/// A process that leads, or did.
+/// The holder of a leader election Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Leader {
-    /// In which namespace it is installed.
+    /// Namespace of the Lease.
     #[serde(skip)]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     #[serde(rename = "holderIdentity")]
     pub holder: String,
-    /// When it last said so.
+    /// Time of the last renewal.
     #[serde(rename = "renewTime")]
     pub renewed: Option<jiff::Timestamp>,
-    /// For how long that holds.
+    /// Lease duration in seconds.
     #[serde(rename = "leaseDurationSeconds")]
     pub seconds: i64,
 }
 
 impl Leader {
-    /// Whether it leads at this moment.
+    /// Whether the Lease is valid at `now`.
     #[must_use]
     pub fn is_alive(&self, now: jiff::Timestamp) -> bool {
         let age = self.renewed.map(|renewed| now.as_second() - renewed.as_second());
@@ -63,13 +63,13 @@ impl Leader {
     }
 }
 
-/// Why nothing can be said.
+/// Errors of a survey.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// The server does not know our kinds.
+    /// The server does not serve our kinds.
     #[error("this cluster has no definition of {0}.{group}", group = names::GROUP)]
     NoDefinitions(&'static str),
-    /// The server cannot be reached, or refuses.
+    /// A list failed.
     #[error("cannot list {what}: {error}")]
     List {
         /// The plural name of the kind.
@@ -79,7 +79,7 @@ pub enum SurveyError {
     },
 }
 
-/// Reads everything into `snapshot`, which has no sources yet.
+/// Reads the cluster into `snapshot`, which has no sources yet.
 pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, SurveyError> {
     let mut survey = Survey {
         snapshot,
@@ -99,7 +99,7 @@ pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, Surve
     Ok(survey)
 }
 
-/// Reads all workloads too: only who looks at a migration needs them.
+/// Reads all workloads as well; only migrations need them.
 pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
     let mut state = Ok(());
     for kind in WorkloadKind::ALL {
@@ -214,7 +214,7 @@ impl Survey {
         self.listed(Source::DaemonSets, state);
     }
 
-    /// Whether a remote control plane answers is written on them; how it would be asked is not looked at.
+    /// The readiness of a remote control plane is in their annotations; its address is not needed.
     async fn read_webhooks(&mut self, client: &Client) {
         let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
         let listed = list::<Value>(client, path, MANAGED, Listed::Metadata).await;

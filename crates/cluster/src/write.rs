@@ -1,5 +1,5 @@
-//! The small writes: takes a path and what to put there, gives what the server made of it, or why it refused. Applying whole
-//! releases is not here.
+//! Single API calls that write objects of our kinds, namespaces, workloads and events. Releases are applied
+//! by [`crate::apply`].
 
 use std::error::Error as _;
 use std::fmt;
@@ -15,25 +15,25 @@ use serde_json::{Value, json};
 
 use crate::connect::MANAGER;
 
-/// No server may keep us waiting longer than this, whatever it says.
+/// Maximum accepted `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// Why a write, or a read, did not happen.
+/// Error of a read or write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WriteError {
-    /// The status the server answered with; 0 when nobody answered.
+    /// HTTP status code; 0 without a response.
     pub code: u16,
-    /// What kind of failure it is.
+    /// The error class.
     pub class: ErrorClass,
-    /// In the words of whoever refused.
+    /// The server's message.
     pub message: String,
-    /// Not to be asked again before.
+    /// Time to wait before the next attempt.
     pub retry_after: Option<Duration>,
 }
 
 impl WriteError {
-    /// Something of ours that is no answer of a server.
+    /// Creates an error that did not come from the server.
     #[must_use]
     pub fn local(class: ErrorClass, message: String) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl WriteError {
         }
     }
 
-    /// Whether what was written to is not there.
+    /// Whether the object does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code == 404
     }
 
-    /// Whether what we know of the object may be old: another version of it, or none, is there.
+    /// Whether the local version of the object may be outdated.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         matches!(self.code, 404 | 409 | 410 | 422)
@@ -76,7 +76,7 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// What went wrong and why, each cause once; the wrapper of the client tells nothing.
+/// Formats an error and its causes without repetitions; the client's wrapper adds nothing.
 fn chain(error: &kube::Error) -> String {
     let mut text = match error {
         kube::Error::Service(_) => String::new(),
@@ -96,7 +96,7 @@ fn chain(error: &kube::Error) -> String {
     text
 }
 
-/// Writes to our own kinds, and a few others.
+/// Writer of our own kinds and a few others.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -109,13 +109,13 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Through this client.
+    /// Creates a writer that uses `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// One of our objects as it is now; nothing if it is not there.
+    /// Reads an object of our kinds; `None` if it does not exist.
     pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, WriteError> {
         match self.call(Method::GET, &path(kind, name), None).await {
             Ok(object) => Ok(Some(object)),
@@ -124,7 +124,8 @@ impl Writer {
         }
     }
 
-    /// A namespace or a workload as it is now; nothing if it is not there. It is listed by its name, which takes no other right than watching it.
+    /// Reads a namespace or a workload; `None` if it does not exist. Uses a list by name, which needs no
+    /// right besides `list` and `watch`.
     pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, WriteError> {
         let folder = match subject {
             Subject::Namespace(_) => "/api/v1/namespaces".to_owned(),
@@ -183,7 +184,8 @@ impl Writer {
         self.patch(seen, "/status", [add("/status", status)]).await
     }
 
-    /// Deletes; what is gone already is as good as deleted. Gives the object while something still holds it.
+    /// Deletes an object; one that is already gone counts as deleted. Returns the object while finalizers
+    /// keep it.
     pub async fn delete(&self, seen: &Precondition) -> Result<Option<Value>, WriteError> {
         let body = json!({
             "apiVersion": "v1",
@@ -219,7 +221,7 @@ impl Writer {
         self.call(Method::PATCH, &path, Some(Body::Merge(body))).await
     }
 
-    /// Changes a namespace or a workload by a merge patch, which names the version it means.
+    /// Patches a namespace or a workload with a merge patch that names the expected version.
     pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, WriteError> {
         let path = match subject {
             Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
@@ -231,8 +233,8 @@ impl Writer {
         self.call(Method::PATCH, &path, Some(Body::Merge(change))).await
     }
 
-    /// A patch that fails on any other version than the one seen: a `test` that does not hold would be a plain 422, but an object
-    /// that is to be written with an old version is a conflict, and says so.
+    /// A JSON patch that fails on any other version: a failing `test` would be a plain 422, but an outdated
+    /// `resourceVersion` is a conflict.
     async fn patch<const N: usize>(
         &self,
         seen: &Precondition,
@@ -253,7 +255,7 @@ impl Writer {
             .await
     }
 
-    /// One call with a JSON answer.
+    /// Sends one call and parses the JSON response.
     pub async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, WriteError> {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(body) = &body {
@@ -265,7 +267,7 @@ impl Writer {
     }
 }
 
-/// What goes with a call.
+/// Body of a call.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// An object, or options.
@@ -301,7 +303,7 @@ fn path(kind: ObjectKind, name: &str) -> String {
     format!("{}/{name}", folder(kind))
 }
 
-/// Where workloads of this kind and namespace are.
+/// API path of the workloads of this kind and namespace.
 fn workloads(key: &WorkloadKey) -> String {
     let kind = key.kind().name().to_lowercase();
     format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace())

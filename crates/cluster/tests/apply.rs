@@ -1,4 +1,5 @@
-//! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it refuses, and what it makes of faults.
+//! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it
+//! refuses, and what it makes of faults.
 
 #![allow(
     clippy::unwrap_used,
@@ -111,7 +112,8 @@ async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
     assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
 }
 
-/// What is there of that name already, and what is said about it. Nothing may be touched, not even what is free.
+/// What is there of that name already, and what is said about it. Nothing may be touched, not even what is
+/// free.
 async fn check_refused(metadata: Value, expected: &str) {
     let (_cluster, mut scene) = scene().await;
     let mut foreign = config_map("b", &json!({"x": "theirs"}));
@@ -480,8 +482,8 @@ async fn no_call_lasts_longer_than_its_deadline() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// Every fault at every call of an install, an upgrade and a removal: trying again ends as if nothing had happened, and nothing is written
-/// that was written before.
+/// Every fault at every call of an install, an upgrade and a removal: trying again ends as if nothing had
+/// happened, and nothing is written that was written before.
 #[tokio::test]
 async fn after_any_fault_the_next_attempt_goes_on() {
     let faults = [

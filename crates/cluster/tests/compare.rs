@@ -1,5 +1,6 @@
-//! The comparison against an API server: it says "different" exactly when an apply changes the stored object. Random objects, edits of
-//! ours and of others; the server is the simulator, which the conformance suite holds equal to the real one.
+//! The comparison against an API server: it says "different" exactly when an apply changes the stored object.
+//! Random objects, edits of ours and of others; the server is the simulator, which the conformance suite
+//! holds equal to the real one.
 
 #![allow(
     clippy::unwrap_used,

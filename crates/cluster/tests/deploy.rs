@@ -1,5 +1,6 @@
-//! What is shipped under `deploy/`, against the simulator and a real API server: the chart's objects are accepted, its roles are enough for
-//! everything the operator installs and for no more, definitions are installed once, samples are accepted and lead to plans without errors.
+//! What is shipped under `deploy/`, against the simulator and a real API server: the chart's objects are
+//! accepted, its roles are enough for everything the operator installs and for no more, definitions are
+//! installed once, samples are accepted and lead to plans without errors.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Releases on a real API server: our own installed twice, and Helm's taken over. Helm is the real one, in both its generations, with a
-//! post-renderer that marks objects as the Sail Operator does.
+//! Releases on a real API server: our own installed twice, and Helm's taken over. Helm is the real one, in
+//! both its generations, with a post-renderer that marks objects as the Sail Operator does.
 
 #![allow(
     clippy::unwrap_used,
@@ -97,7 +97,8 @@ fn values_of(chart: &str) -> &'static str {
     VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
 }
 
-/// The same without what is there twice: an apply refuses that, Helm's too, and the first of ours would mend it, which is a restart.
+/// The same without what is there twice: an apply refuses that, Helm's too, and the first of ours would mend
+/// it, which is a restart.
 fn plain_values_of(chart: &str) -> &'static str {
     if chart == "istiod" { "{}" } else { values_of(chart) }
 }

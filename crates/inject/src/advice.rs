@@ -10,8 +10,8 @@ use crate::workload::Workload;
 use crate::{Finding, Options};
 use scene::Scene;
 
-/// Findings about the annotations of `workload`; an error keeps it from being injected. Called once for every workload
-/// of a runtime class of ours, before anything is planned, in [`Mode::Inject`](crate::Mode) only.
+/// Findings about the annotations of `workload`; an error keeps it from being injected. Called once for every
+/// workload of a runtime class of ours, before anything is planned, in [`Mode::Inject`](crate::Mode) only.
 pub(crate) fn advise(workload: &Workload<'_>, options: &Options) -> Vec<Finding> {
     let scene = Scene::of(workload, options);
     let mut findings = spelling::check(&scene);

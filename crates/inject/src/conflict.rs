@@ -11,7 +11,8 @@ use crate::tree::View;
 use crate::undo::kept_containers;
 use crate::{Code, Finding, Options, Severity};
 
-/// A finding if the volume that will be shared is no `emptyDir`: a note of caution, or an error where the profile says so.
+/// A finding if the volume that will be shared is no `emptyDir`: a note of caution, or an error where the
+/// profile says so.
 pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options) -> Option<Finding> {
     let profile = options.profile;
     let volumes = view.get(spec, "volumes").filter(|_| !ask.is_nothing())?;
@@ -30,7 +31,8 @@ pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options
     Some(finding)
 }
 
-/// In [`Mode::Uninject`](crate::Mode): init containers with names of injected ones that carry no mark, and so stay.
+/// In [`Mode::Uninject`](crate::Mode): init containers with names of injected ones that carry no mark, and so
+/// stay.
 pub(crate) fn unmarked(view: &View<'_>, found: &Found, spec: NodeId) -> Vec<Finding> {
     let record = match record::find(view, found.template) {
         Lookup::Found(recorded) => recorded.record,

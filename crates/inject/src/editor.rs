@@ -1,5 +1,5 @@
-//! Edits of a pod spec as splices of its text: takes a plan, gives splices or the reason why not. Every list is edited in
-//! the style it is written in; see [`block`] and [`flow`].
+//! Edits of a pod spec as splices of its text: takes a plan, gives splices or the reason why not. Every list
+//! is edited in the style it is written in; see [`block`] and [`flow`].
 
 mod annotation;
 pub(crate) mod block;
@@ -347,8 +347,8 @@ impl Editor<'_, '_> {
     }
 }
 
-/// Whether the list in brackets under `entry` holds nothing but items of `names`, on lines of its own: then these lines become
-/// comments when new items take their place.
+/// Whether the list in brackets under `entry` holds nothing but items of `names`, on lines of its own: then
+/// these lines become comments when new items take their place.
 pub(crate) fn becomes_lines(
     view: &View<'_>,
     map: NodeId,

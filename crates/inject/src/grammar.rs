@@ -1,5 +1,5 @@
-//! The proxy's own configuration language: takes the text of a mesh annotation, gives its entries and every flaw in it.
-//! Knows offsets in that text, not files; knows nothing of pods.
+//! The proxy's own configuration language: takes the text of a mesh annotation, gives its entries and every
+//! flaw in it. Knows offsets in that text, not files; knows nothing of pods.
 //!
 //! ```text
 //! ingress   = "" | "DISABLED" | in-entry { "##" in-entry }      DISABLED: later profile only
@@ -9,8 +9,9 @@
 //! admin     = "" | INT
 //! ```
 //!
-//! The proxy reads this at pod start; here it is read before anything is written. What the proxy refuses is an error, what
-//! it misreads in silence (a port cut to 16 bits) is an error too, what merely looks like a mistake is a warning.
+//! The proxy reads this at pod start; here it is read before anything is written. What the proxy refuses is
+//! an error, what it misreads in silence (a port cut to 16 bits) is an error too, what merely looks like a
+//! mistake is a warning.
 
 mod address;
 mod admin;

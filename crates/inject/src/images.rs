@@ -1,7 +1,8 @@
 //! Which image stands in for which: takes the text of a replacement file, gives a table; knows no container.
 //!
-//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines whose first character is `#` say nothing. Of two lines for one image
-//! the last wins. An image is replaced when it is equal as text: tags and digests are not interpreted.
+//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines whose first character is `#` say nothing. Of two
+//! lines for one image the last wins. An image is replaced when it is equal as text: tags and digests are not
+//! interpreted.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What is inserted, before it is text: an ordered tree, so that people find the keys in the order they expect.
+//! What is inserted, before it is text: an ordered tree, so that people find the keys in the order they
+//! expect.
 
 use mainstay_yaml::Value;
 

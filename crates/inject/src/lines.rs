@@ -1,4 +1,5 @@
-//! Lines around a byte: takes a text and an offset, gives where its line starts, ends, and what else stands on it.
+//! Lines around a byte: takes a text and an offset, gives where its line starts, ends, and what else stands
+//! on it.
 
 use memchr::{memchr, memrchr};
 
@@ -62,7 +63,8 @@ pub(crate) fn silent(text: &[u8], from: usize, to: usize) -> bool {
     lines.split(|byte| *byte == b'\n').all(is_blank_or_comment)
 }
 
-/// The line break before the line that starts at `start`, as its first byte; `start` itself for the first line.
+/// The line break before the line that starts at `start`, as its first byte; `start` itself for the first
+/// line.
 pub(crate) fn before_break(text: &[u8], start: usize) -> usize {
     let before = text.get(..start).unwrap_or_default();
     let before = before.strip_suffix(b"\n").unwrap_or(before);

@@ -1,8 +1,10 @@
-//! From a scalar's text back to the file: takes a scalar and an offset in its text, gives the place in the source it came from.
+//! From a scalar's text back to the file: takes a scalar and an offset in its text, gives the place in the
+//! source it came from.
 //!
-//! Exact for plain, quoted and literal scalars on any number of lines, escapes included. In folded blocks with lines that are
-//! indented further, where line breaks are kept by rules of their own, the place can be off within that line. What cannot be
-//! followed ends at the scalar's start: a place is always given, and always on a character of the scalar.
+//! Exact for plain, quoted and literal scalars on any number of lines, escapes included. In folded blocks
+//! with lines that are indented further, where line breaks are kept by rules of their own, the place can be
+//! off within that line. What cannot be followed ends at the scalar's start: a place is always given, and
+//! always on a character of the scalar.
 
 use mainstay_yaml::{Node, NodeKind, Position, ScalarStyle};
 
@@ -75,7 +77,8 @@ fn quoted(body: &str, wanted: &str, escapes: Escapes) -> usize {
     1 + walk(inner, wanted, escapes)
 }
 
-/// How much of `body` makes `wanted`: both are walked side by side, line breaks and the blanks around them as one.
+/// How much of `body` makes `wanted`: both are walked side by side, line breaks and the blanks around them as
+/// one.
 fn walk(body: &str, wanted: &str, escapes: Escapes) -> usize {
     let (mut rest, mut left) = (body, wanted);
     while !left.is_empty() {
@@ -155,7 +158,8 @@ fn block(body: &str, wanted: &str) -> usize {
             return at + skipped + left.len();
         }
         left = left.get(content.len()..).unwrap_or_default();
-        // A break is one character of the text, or a blank it was folded to; in folded blocks some make nothing.
+        // A break is one character of the text, or a blank it was folded to; in folded blocks some make
+        // nothing.
         left = left.strip_prefix(['\n', ' ']).unwrap_or(left);
         at += line.len();
         if left.is_empty() {
@@ -166,7 +170,8 @@ fn block(body: &str, wanted: &str) -> usize {
     at.min(body.len())
 }
 
-/// The indentation a block's header names is relative to its parent, which is not known here: the first line tells it then too.
+/// The indentation a block's header names is relative to its parent, which is not known here: the first line
+/// tells it then too.
 fn indentation(header: &str, lines: &str) -> Option<usize> {
     if header.chars().skip(1).take(2).any(|c| c.is_ascii_digit()) {
         return None;
@@ -180,7 +185,8 @@ mod tests {
     use super::*;
     use mainstay_yaml::{Budget, parse_spanned};
 
-    /// `yaml` is a map with one value; `needle` is looked for in the value's text, and must be found at `expected` (line:column).
+    /// `yaml` is a map with one value; `needle` is looked for in the value's text, and must be found at
+    /// `expected` (line:column).
     fn check(yaml: &str, needle: &str, expected: &str) {
         let documents = parse_spanned(yaml, &Budget::default()).unwrap();
         let node = documents[0].nodes.last().unwrap();

@@ -1,5 +1,5 @@
-//! What must become of a pod spec: takes what a workload asks for, gives a list of edits. Knows nothing of text, and the
-//! edits know nothing of who asked: another injector brings its own list.
+//! What must become of a pod spec: takes what a workload asks for, gives a list of edits. Knows nothing of
+//! text, and the edits know nothing of who asked: another injector brings its own list.
 
 use crate::ask::{Ask, Mesh};
 use crate::item::Item;

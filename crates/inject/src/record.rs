@@ -1,7 +1,8 @@
 //! The undo record of a pod: an annotation on its pod template that says what was injected in flow style.
 //!
-//! Comments mark injected items in block style ([`crate::mark`]). A flow collection may have no room for a comment and JSON has
-//! none at all, so what `--uninject` needs is kept as compact JSON under [`UNDO_ANNOTATION`]:
+//! Comments mark injected items in block style ([`crate::mark`]). A flow collection may have no room for a
+//! comment and JSON has none at all, so what `--uninject` needs is kept as compact JSON under
+//! [`UNDO_ANNOTATION`]:
 //!
 //! ```json
 //! {"added": {"initContainers": ["contrast-initializer"], "containers/app/volumeMounts": ["contrast-tls-certs"]},
@@ -9,7 +10,8 @@
 //!  "replaced": [{"index": 0, "container": {"name": "contrast-initializer", "image": "old"}}]}
 //! ```
 //!
-//! The record identifies items by name, so it survives every tool that keeps the objects: formatters, `jq`, `yq`.
+//! The record identifies items by name, so it survives every tool that keeps the objects: formatters, `jq`,
+//! `yq`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -204,7 +206,8 @@ pub(crate) fn injected(view: &View<'_>, record: &Record, path: &str, items: &[No
     let names = record.added.get(path).into_iter().flatten();
     for name in names.filter(|name| is_injected_name(name)) {
         let is_named = |item: &NodeId| view.scalar_at(*item, &["name"]) == Some(name.as_str());
-        // The initializer is added first, everything else last: an item of the same name that was added since stays.
+        // The initializer is added first, everything else last: an item of the same name that was added since
+        // stays.
         let index = if name == INITIALIZER {
             items.iter().position(is_named)
         } else {

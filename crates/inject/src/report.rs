@@ -1,4 +1,5 @@
-//! What a run says: takes nothing, gives the types in which engine and command line agree. A table of stable codes.
+//! What a run says: takes nothing, gives the types in which engine and command line agree. A table of stable
+//! codes.
 
 use std::borrow::Cow;
 
@@ -9,8 +10,8 @@ use crate::grammar::FlawCode;
 pub struct Outcome<'a> {
     /// The text to write; borrowed when not a byte changed.
     pub text: Cow<'a, [u8]>,
-    /// One report per workload (per pod template, where an object has several), in the order of the input. Objects that
-    /// are no workloads have none, unless something about them must be said.
+    /// One report per workload (per pod template, where an object has several), in the order of the input.
+    /// Objects that are no workloads have none, unless something about them must be said.
     pub reports: Vec<Report>,
 }
 
@@ -47,7 +48,8 @@ pub struct Report {
     pub action: Action,
     /// Why, as a stable code.
     pub reason: Reason,
-    /// What else should be said. An error here means [`Action::Failed`], and that not a byte of the workload changed.
+    /// What else should be said. An error here means [`Action::Failed`], and that not a byte of the workload
+    /// changed.
     pub findings: Vec<Finding>,
 }
 
@@ -156,7 +158,8 @@ pub enum Severity {
     Note,
 }
 
-/// A stretch of the input. In the outcome of [`run`](crate::run()) it counts from the start of the whole input.
+/// A stretch of the input. In the outcome of [`run`](crate::run()) it counts from the start of the whole
+/// input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Its line, from 1.

@@ -9,8 +9,8 @@ use crate::{InjectError, Options, Outcome, Report};
 
 /// Injects into every workload of `input`, or takes the injected away, as `options` say.
 ///
-/// An object that cannot be treated is reported with [`Action::Failed`](crate::Action) and stays as it is; the others are
-/// treated all the same. Whether that is good enough is the caller's choice.
+/// An object that cannot be treated is reported with [`Action::Failed`](crate::Action) and stays as it is;
+/// the others are treated all the same. Whether that is good enough is the caller's choice.
 pub fn run<'a>(input: &'a [u8], options: &Options) -> Result<Outcome<'a>, InjectError> {
     if input.starts_with(b"\xFF\xFE") || input.starts_with(b"\xFE\xFF") {
         return Err(InjectError::Utf16);

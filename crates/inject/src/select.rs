@@ -1,5 +1,5 @@
-//! Which pods a document holds: takes a parsed document, gives every pod template with the way to it. Decides nothing about
-//! them.
+//! Which pods a document holds: takes a parsed document, gives every pod template with the way to it. Decides
+//! nothing about them.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What edits mean, without text: takes the value of a document, gives the value it must have afterwards. Written apart from
-//! the editor on purpose: the one is the other's judge.
+//! What edits mean, without text: takes the value of a document, gives the value it must have afterwards.
+//! Written apart from the editor on purpose: the one is the other's judge.
 
 use mainstay_yaml::{Map, Value};
 
@@ -17,8 +17,8 @@ pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> 
     edits.iter().all(|edit| apply_one(spec, edit))
 }
 
-/// `edits` without those that would put into the pod spec at `steps` what stands there already, in its place: a container
-/// pasted by hand that is up to date stays as it was pasted.
+/// `edits` without those that would put into the pod spec at `steps` what stands there already, in its place:
+/// a container pasted by hand that is up to date stays as it was pasted.
 pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
     let Some(spec) = get(document, steps) else {
         return edits;
@@ -101,8 +101,8 @@ fn name_of(item: &Value) -> Option<&str> {
     item.get("name").and_then(Value::as_str)
 }
 
-/// Takes from the pod spec at `steps` everything of ours by name, so that two texts can be compared that differ in nothing
-/// else: lists that become or were empty go as well.
+/// Takes from the pod spec at `steps` everything of ours by name, so that two texts can be compared that
+/// differ in nothing else: lists that become or were empty go as well.
 pub(crate) fn bare(document: &mut Value, steps: &[Step]) {
     remove_record(document, steps);
     let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
@@ -177,7 +177,8 @@ fn submap<'m>(map: &'m mut Map, key: &str) -> Option<&'m mut Map> {
     value.as_map_mut()
 }
 
-/// Removes the undo record of the pod template whose spec is at `steps`, and metadata and annotations that are empty.
+/// Removes the undo record of the pod template whose spec is at `steps`, and metadata and annotations that
+/// are empty.
 pub(crate) fn remove_record(document: &mut Value, steps: &[Step]) {
     let template = steps
         .split_last()

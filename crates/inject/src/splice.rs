@@ -1,4 +1,5 @@
-//! Text with pieces exchanged: takes a text and splices, gives the new text, and the way back from its places to the old.
+//! Text with pieces exchanged: takes a text and splices, gives the new text, and the way back from its places
+//! to the old.
 
 use std::cmp::Reverse;
 
@@ -34,7 +35,8 @@ impl Splice {
     }
 }
 
-/// Puts splices in the order of the text; of several at one place, insertions first, the deepest of them ahead.
+/// Puts splices in the order of the text; of several at one place, insertions first, the deepest of them
+/// ahead.
 pub(crate) fn sort(splices: &mut [Splice]) {
     splices.sort_by_key(|splice| (splice.start, splice.end, Reverse(splice.depth)));
 }

@@ -1,4 +1,5 @@
-//! Looking things up in a parsed document: takes nodes, gives nodes, through aliases and merges. Changes nothing.
+//! Looking things up in a parsed document: takes nodes, gives nodes, through aliases and merges. Changes
+//! nothing.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};

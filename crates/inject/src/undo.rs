@@ -1,5 +1,5 @@
-//! Removes what was injected: translates the marks and the undo records of a parsed document into splices. An item without a
-//! mark or a record stays, whatever its name.
+//! Removes what was injected: translates the marks and the undo records of a parsed document into splices. An
+//! item without a mark or a record stays, whatever its name.
 
 mod annotation;
 pub(crate) mod flow;
@@ -32,8 +32,8 @@ pub(crate) struct Cleared {
     pub(crate) replaced: Vec<Vec<Replaced>>,
 }
 
-/// Takes the init containers that will be replaced out of flow lists; `value` is the value of the document. Where whole lines
-/// can stay as comments, the editor does that instead.
+/// Takes the init containers that will be replaced out of flow lists; `value` is the value of the document.
+/// Where whole lines can stay as comments, the editor does that instead.
 pub(crate) fn clear_lists(view: &View<'_>, value: Option<&Value>, jobs: &[Job<'_>]) -> Cleared {
     let mut cleared = Cleared::default();
     let mut aliased = None;
@@ -93,7 +93,8 @@ pub(crate) struct ListEntry {
     pub(crate) list: NodeId,
 }
 
-/// The splices that undo the injection of all pods of `found`, sorted; `frozen` are ranges of the text that stay as they are.
+/// The splices that undo the injection of all pods of `found`, sorted; `frozen` are ranges of the text that
+/// stay as they are.
 pub(crate) fn undo(view: &View<'_>, found: &[&Found], frozen: &[(usize, usize)]) -> Vec<Splice> {
     let mut undo = Undo {
         view,

@@ -4,7 +4,8 @@ use mainstay_yaml::{Document, NodeId, Span};
 
 use crate::Place;
 
-/// One pod template in a document. Places are relative to the document's text; the engine shifts them at the end.
+/// One pod template in a document. Places are relative to the document's text; the engine shifts them at the
+/// end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload<'a> {
     /// The document's text.

@@ -1,4 +1,5 @@
-//! Items to text: takes an [`Item`] and a layout, gives block lines or one flow line. Knows nothing of where it goes.
+//! Items to text: takes an [`Item`] and a layout, gives block lines or one flow line. Knows nothing of where
+//! it goes.
 
 use crate::item::Item;
 use crate::mark::ITEM_MARK;
@@ -23,7 +24,8 @@ impl Layout {
     }
 }
 
-/// `item` as an item of a list whose dashes stand in column `column` (from 0), marked as ours; every line ends with a break.
+/// `item` as an item of a list whose dashes stand in column `column` (from 0), marked as ours; every line
+/// ends with a break.
 pub(crate) fn block_item(item: &Item, column: usize, layout: &Layout) -> String {
     let mut writer = Block {
         layout,
@@ -146,8 +148,8 @@ fn flow(item: &Item, json: bool, out: &mut String) {
     }
 }
 
-/// An annotation with a value in quotes: double quotes for `json`, otherwise single quotes, in which JSON stays readable.
-/// The value is ASCII without control characters.
+/// An annotation with a value in quotes: double quotes for `json`, otherwise single quotes, in which JSON
+/// stays readable. The value is ASCII without control characters.
 pub(crate) fn annotation(key: &str, value: &str, json: bool) -> String {
     let value = if json {
         quoted(value)

@@ -1,4 +1,5 @@
-//! The laws over a corpus of manifests in many styles: every file below `corpus/`, under every combination of options.
+//! The laws over a corpus of manifests in many styles: every file below `corpus/`, under every combination of
+//! options.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,8 +16,8 @@ use std::path::PathBuf;
 
 use mainstay_inject::{Action, Images, Mode, Options, Profile, run};
 
-/// Files in which something gives way: hand-written containers, and `null` where a list is needed. Their old bytes are kept by
-/// means of their own, so not every line stays.
+/// Files in which something gives way: hand-written containers, and `null` where a list is needed. Their old
+/// bytes are kept by means of their own, so not every line stays.
 const REPLACED: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
 
 fn corpus() -> Vec<(String, Vec<u8>)> {

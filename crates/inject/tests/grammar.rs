@@ -1,7 +1,8 @@
-//! The proxy's configuration language: every line of `grammar/vectors.txt` is read and compared with what it says.
+//! The proxy's configuration language: every line of `grammar/vectors.txt` is read and compared with what it
+//! says.
 //!
-//! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as what was understood and, after ` ! `, each flaw
-//! as `START..END CODE: MESSAGE`.
+//! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as what was understood
+//! and, after ` ! `, each flaw as `START..END CODE: MESSAGE`.
 
 #![allow(
     clippy::unwrap_used,

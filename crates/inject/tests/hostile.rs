@@ -1,5 +1,5 @@
-//! Texts made to hurt: each must end in reports, never in a panic, and what grows a hundredfold must not take ten thousand
-//! times as long: in quadratic time these would take minutes.
+//! Texts made to hurt: each must end in reports, never in a panic, and what grows a hundredfold must not take
+//! ten thousand times as long: in quadratic time these would take minutes.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 #![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.

@@ -1,4 +1,5 @@
-//! Init containers with the names of injected ones in flow lists: replaced, kept in the undo record, and restored.
+//! Init containers with the names of injected ones in flow lists: replaced, kept in the undo record, and
+//! restored.
 
 // A test may fail by any means.
 #![allow(

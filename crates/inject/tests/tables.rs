@@ -1,5 +1,6 @@
-//! Tables of inputs with the bytes they must become: every `NAME.in.*` under tests/tables, with `NAME.out.*` (absent: not a
-//! byte changes), `NAME.says` (the reports) and perhaps `NAME.flags`. `BLESS=1` writes what is given now.
+//! Tables of inputs with the bytes they must become: every `NAME.in.*` under tests/tables, with `NAME.out.*`
+//! (absent: not a byte changes), `NAME.says` (the reports) and perhaps `NAME.flags`. `BLESS=1` writes what is
+//! given now.
 
 // A test may fail by any means, and reads its tables.
 #![allow(

@@ -1,5 +1,5 @@
-//! A command with a real API server at its side: takes argv, starts a cluster in a namespace of its own, runs the command there with
-//! `KUBECONFIG` set, and ends as it ends.
+//! A command with a real API server at its side: takes argv, starts a cluster in a namespace of its own, runs
+//! the command there with `KUBECONFIG` set, and ends as it ends.
 
 #![allow(clippy::print_stderr, reason = "an example that talks")]
 

@@ -1,6 +1,7 @@
-//! A real browser without a window: takes a file, gives what a person would see of it: its elements, a picture, and what it complained about.
+//! A headless Chromium: opens a file and returns its elements, a screenshot and console errors.
 //!
-//! It is Chromium, spoken to over a pipe in its debugging protocol; nothing listens anywhere. [`fetch`] says where it comes from.
+//! It is controlled over a pipe with the debugging protocol; it does not listen on a port. [`fetch`] installs
+//! it.
 
 mod fetch;
 mod picture;
@@ -18,46 +19,46 @@ use pipe::Pipe;
 
 use crate::PeerError;
 
-/// Why nothing can be seen.
+/// Errors of the browser.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// There is no browser.
+    /// The browser is not installed.
     #[error("no browser")]
     Peer(#[from] PeerError),
-    /// It could not be started.
+    /// The browser could not be started.
     #[error("the browser could not be started")]
     Start(#[source] std::io::Error),
-    /// It went away, or said nothing for a minute.
+    /// The browser ended or did not respond in time.
     #[error("the browser does not answer {method}:\n{last_words}")]
     Silent {
-        /// What it was asked.
+        /// The method.
         method: String,
-        /// The end of its log.
+        /// The last lines of its log.
         last_words: String,
     },
-    /// It refused.
+    /// The browser rejected the request.
     #[error("{method}: {answer}")]
     Refused {
-        /// What it was asked.
+        /// The method.
         method: String,
-        /// What it said.
+        /// The response.
         answer: Value,
     },
-    /// The picture it made cannot be read.
+    /// The screenshot cannot be parsed.
     #[error("a picture that cannot be read")]
     Screenshot(#[from] ScreenshotError),
 }
 
-/// How a page is looked at.
+/// Viewport and media settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// How wide the window is.
+    /// Width of the window.
     pub width: u32,
-    /// How high.
+    /// Height.
     pub height: u32,
-    /// Whether the reader prefers dark colours.
+    /// Whether dark colours are preferred.
     pub dark: bool,
-    /// Whether it is seen as it would be printed.
+    /// Whether the print layout is used.
     pub printed: bool,
 }
 
@@ -72,7 +73,7 @@ impl Default for View {
     }
 }
 
-/// A browser with one page open; it ends with the value.
+/// A browser with one open page; it ends when dropped.
 #[derive(Debug)]
 pub struct Browser {
     pipe: Pipe,
@@ -80,7 +81,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     pub fn start() -> Result<Self, BrowserError> {
         let mut pipe = Pipe::start(&chromium()?)?;
         let target = pipe.call("Target.createTarget", &json!({"url": "about:blank"}), "")?;
@@ -100,7 +101,7 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Opens a file, and waits until all of it is there.
+    /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path, view: View) -> Result<(), BrowserError> {
         let size =
             json!({"width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false});
@@ -119,7 +120,7 @@ impl Browser {
         self.pipe.wait_for("Page.loadEventFired")
     }
 
-    /// What an expression gives, as JSON.
+    /// Evaluates an expression and returns its value as JSON.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value, BrowserError> {
         let question = json!({"expression": expression, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", &question)?;
@@ -132,7 +133,7 @@ impl Browser {
         Ok(answer.pointer("/result/value").cloned().unwrap_or_default())
     }
 
-    /// The whole page, also what is below the window.
+    /// Takes a screenshot of the whole page, including the part below the window.
     pub fn screenshot(&mut self) -> Result<Screenshot, BrowserError> {
         let wanted = json!({"format": "png", "captureBeyondViewport": true});
         let answer = self.call("Page.captureScreenshot", &wanted)?;
@@ -141,7 +142,7 @@ impl Browser {
         Ok(Screenshot::read(bytes)?)
     }
 
-    /// What the page complained about since it was opened: errors of scripts, of policies, of what could not be loaded.
+    /// Errors since the page was opened: scripts, policies, failed loads.
     #[must_use]
     pub fn console_errors(&self) -> Vec<Value> {
         let sorts = [
@@ -156,7 +157,7 @@ impl Browser {
         self.pipe.events().iter().filter(is_complaint).cloned().collect()
     }
 
-    /// What the page asked for since it was opened, itself first.
+    /// URLs requested since the page was opened, its own first.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         let is_request =

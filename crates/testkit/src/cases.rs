@@ -1,4 +1,4 @@
-//! Random cases and their count: takes a seed, gives the same cases every time; keeps the tally a proof prints.
+//! Seeded random cases, and counts of compared cases for proofs.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// What a differential run found. Its text is the line a proof reads: `N run, N equal`.
+/// Counts of a differential run. Its text is the line that a proof reads: `N run, N equal`.
 #[derive(Clone, Debug, Default)]
 pub struct CaseCounts {
     /// Cases compared.
@@ -72,13 +72,13 @@ impl CaseCounts {
         }
     }
 
-    /// Cases in which both sides said the same.
+    /// Cases with equal results.
     #[must_use]
     pub fn equal(&self) -> usize {
         self.run - self.unequal
     }
 
-    /// Prints the tally as `differential NAME: …` and fails the test on any difference.
+    /// Prints the counts as `differential NAME: …` and fails the test on any difference.
     ///
     /// # Panics
     /// On a difference, with the first of them: it is a test's last line.

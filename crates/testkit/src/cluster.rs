@@ -1,9 +1,8 @@
-//! A real control plane as plain processes: takes options, gives a running API server with its clients. Knows nothing of
-//! what is tested on it.
+//! A real control plane as plain processes: etcd, kube-apiserver and kube-controller-manager with clients.
 //!
-//! etcd, kube-apiserver and kube-controller-manager run on loopback with certificates, tokens and files that are thrown away. Several clusters
-//! can run at once, each with ports and ranges of its own; all of them end with their value, with a panic, and with the program,
-//! whatever ends it (see [`isolation`](crate::isolation)).
+//! They run on loopback with temporary certificates, tokens and files. Several clusters can run concurrently
+//! with separate ports and ranges; all of them end when dropped, on a panic, and with the program (see
+//! [`isolation`](crate::isolation)).
 
 mod audit;
 mod files;
@@ -26,20 +25,20 @@ use files::Authority;
 use place::Place;
 pub(crate) use process::Process;
 
-/// What a cluster is made of: build them before, since nothing can be fetched inside the namespace.
+/// Peers of a cluster: build them beforehand, because nothing can be fetched inside the namespace.
 pub const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
-/// Somebody with a token.
+/// A user with a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name, which is also how to ask for a client.
+    /// The name, also used to get a client.
     pub name: String,
-    /// The one group beside `system:authenticated`.
+    /// The group besides `system:authenticated`.
     pub group: String,
 }
 
 impl User {
-    /// A user of this name in this group.
+    /// Creates a user.
     #[must_use]
     pub fn new(name: &str, group: &str) -> Self {
         Self {
@@ -49,12 +48,12 @@ impl User {
     }
 }
 
-/// What kind of cluster.
+/// Options of a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The controllers of kube-controller-manager to run; none means no controller manager.
     pub controllers: Vec<&'static str>,
-    /// Who has a token and a kubeconfig.
+    /// Users with a token and a kubeconfig.
     pub users: Vec<User>,
     /// Whether requests are counted, see [`Cluster::audit`].
     pub audit: bool,
@@ -77,7 +76,8 @@ impl Default for Options {
     }
 }
 
-/// What every cluster needs: without these, objects stay as they were written, but namespaces never go and have no service accounts.
+/// Controllers that every cluster needs: without them, namespaces are never deleted and have no service
+/// accounts.
 pub const BASIC_CONTROLLERS: &[&str] = &[
     "garbage-collector-controller",
     "namespace-controller",
@@ -85,7 +85,7 @@ pub const BASIC_CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
 ];
 
-/// What turns workloads into pods and cleans up after them.
+/// Controllers that create pods for workloads and clean up.
 pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "deployment-controller",
     "replicaset-controller",
@@ -101,14 +101,14 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "endpoints-controller",
 ];
 
-/// Who the parts themselves are, so that an audit tells them from the tested.
+/// User of the cluster's own components, separate in the audit log.
 const CONTROLLERS: &str = "system:kube-controller-manager";
-/// Who looks whether the server is ready.
+/// User of readiness checks.
 const OBSERVER: &str = "observer";
-/// Who plays the kubelet.
+/// User of the simulated kubelet.
 pub(crate) const KUBELET: &str = "kubelet";
 
-/// A running control plane. It ends with this value, also on a panic.
+/// A running control plane. It ends when dropped, also on a panic.
 #[derive(Debug)]
 pub struct Cluster {
     options: Options,
@@ -121,71 +121,72 @@ pub struct Cluster {
     place: Place,
 }
 
-/// What it takes to dial a server, but for a token.
+/// Connection settings without a token.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Its address.
+    /// The server URL.
     pub server: String,
-    /// The file with the certificate that vouches for it.
+    /// The CA certificate file.
     pub authority: PathBuf,
 }
 
 impl Access {
-    /// The kubeconfig of whoever has this token, such as a service account: as kubectl, kube and istiod read it.
+    /// Returns a kubeconfig for a token, such as that of a service account.
     #[must_use]
     pub fn kubeconfig(&self, user: &str, token: &str) -> String {
         files::kubeconfig(self, user, token)
     }
 }
 
-/// Why there is no cluster.
+/// Errors of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// This is no place for a real API server.
+    /// The program does not run in an isolated namespace.
     #[error("a real API server would not be alone here")]
     Exposed(#[from] IsolationError),
-    /// A binary is not to be had.
+    /// A peer is missing.
     #[error("a part of the control plane is not to be had")]
     Peer(#[from] PeerError),
-    /// Too many at once.
+    /// Too many clusters run concurrently.
     #[error("all ports and ranges for clusters are taken")]
     Crowded,
     /// A file could not be written, or a process not started.
     #[error("preparing the control plane")]
     Prepare(#[from] io::Error),
-    /// A key or certificate could not be made.
+    /// A key or certificate could not be created.
     #[error("making keys and certificates")]
     Certificate(#[from] rcgen::Error),
-    /// The address makes no sense.
+    /// The address is invalid.
     #[error("the server's address")]
     Address(#[from] http::uri::InvalidUri),
-    /// A client could not be made.
+    /// A client could not be created.
     #[error("making a client of {user}")]
     Client {
-        /// Whose.
+        /// The user.
         user: String,
-        /// What kube said.
+        /// The client's error.
         source: Box<kube::Error>,
     },
     /// A process ended, or never became ready.
     #[error("{name} is not ready after {waited:?}; its last words:\n{log}")]
     NotReady {
-        /// Which one.
+        /// The name.
         name: &'static str,
-        /// How long we waited.
+        /// The time waited.
         waited: Duration,
-        /// The end of its log.
+        /// The last lines of its log.
         log: String,
     },
 }
 
-/// How long any part may take to become ready.
+/// Startup timeout of a component.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often we look.
+/// Poll interval.
 const GLANCE: Duration = Duration::from_millis(20);
 
 impl Cluster {
-    /// Starts etcd, the API server and the controllers; waits until the server is ready and namespaces get their service accounts.
+    /// Starts etcd, the API server and the controllers; waits until the server is ready and namespaces get
+    /// their service accounts.
     pub async fn start(mut options: Options) -> Result<Self, ClusterError> {
         isolation::check()?;
         let own = [CONTROLLERS, OBSERVER, KUBELET];
@@ -217,13 +218,13 @@ impl Cluster {
         format!("https://127.0.0.1:{}", self.place.server_port())
     }
 
-    /// The folder with everything the cluster reads and writes; it goes with the cluster.
+    /// The directory of the cluster's files; deleted with the cluster.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The kubeconfig of a user.
+    /// Returns the kubeconfig of a user.
     #[must_use]
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.folder
@@ -231,7 +232,7 @@ impl Cluster {
             .join(format!("{}.kubeconfig", user.replace(':', "-")))
     }
 
-    /// What it takes to dial the server.
+    /// Returns the connection settings.
     #[must_use]
     pub fn access(&self) -> Access {
         Access {
@@ -240,12 +241,13 @@ impl Cluster {
         }
     }
 
-    /// A client of a user, without retries: a test must see every answer. A name without a token is an anonymous client.
+    /// Returns a client of a user without retries: a test must see every response. An unknown user is
+    /// anonymous.
     pub fn client(&self, user: &str) -> Result<Client, ClusterError> {
         self.client_with_agent(user, "mainstay-testkit")
     }
 
-    /// A client of a user that calls itself `agent`, which is the name its fields are owned by.
+    /// Returns a client of a user with the user agent `agent`, which becomes its field manager.
     pub fn client_with_agent(&self, user: &str, agent: &'static str) -> Result<Client, ClusterError> {
         let mut config = Config::new(self.server().parse()?);
         config.default_retry = false;
@@ -259,7 +261,7 @@ impl Cluster {
         })
     }
 
-    /// Counts requests from the beginning on; only where [`Options::audit`] asked for it.
+    /// Returns the audit log; needs [`Options::audit`].
     #[must_use]
     pub fn audit(&self) -> Audit {
         Audit::new(self.folder.path().join("audit.log"))
@@ -283,7 +285,7 @@ impl Cluster {
         self.place.server_port()
     }
 
-    /// Ends the API server at once, as a crash would. etcd keeps what was written.
+    /// Kills the API server. etcd keeps its data.
     pub fn stop_api_server(&mut self) {
         self.api_server = None;
     }
@@ -313,7 +315,8 @@ impl Cluster {
             "--authorization-mode=RBAC".into(),
             "--allow-privileged=true".into(),
             "--endpoint-reconciler-type=none".into(),
-            // A webhook's Service resolves to its endpoints, which are pod addresses that a process here is bound to.
+            // A webhook's Service resolves to its endpoints, which are pod addresses that a process here is
+            // bound to.
             "--enable-aggregator-routing=true".into(),
             "--bind-address=127.0.0.1".into(),
             format!("--advertise-address={}", self.place.advertised()),
@@ -321,7 +324,7 @@ impl Cluster {
         if self.options.audit {
             flags.push(format!("--audit-policy-file={}", path("audit.json")));
             flags.push(format!("--audit-log-path={}", path("audit.log")));
-            // Blocking: whoever has an answer finds its line in the log.
+            // Blocking mode: the log line exists before the response is sent.
             flags.push("--audit-log-mode=blocking".into());
         }
         flags.extend(self.options.api_server_flags.iter().cloned());
@@ -351,7 +354,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until a read succeeds and nobody has ended.
+    /// Waits until a read succeeds and no component has ended.
     async fn wait_for(&mut self, path: &str) -> Result<(), ClusterError> {
         let begin = tokio::time::Instant::now();
         let client = self.client(OBSERVER)?;
@@ -368,7 +371,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A part that has ended; after too long a wait, the last one started.
+    /// A component that has ended; after the timeout, the last one started.
     fn casualty(&mut self, waited: Duration) -> Option<(&'static str, String)> {
         let parts = [
             ("etcd", Some(&mut self.etcd)),

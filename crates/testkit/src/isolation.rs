@@ -1,8 +1,7 @@
-//! A network with nobody else in it: takes the running program, runs it again inside a namespace that has only loopback,
-//! and proves that nothing can leave.
+//! Runs the program again inside a network namespace with loopback only, and verifies that nothing can leave.
 //!
-//! To an API server a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook call would leave the machine
-//! and be answered by a stranger. So [`Cluster::start`](crate::cluster::Cluster::start) refuses to work anywhere else.
+//! To an API server a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook call
+//! would leave the machine. So [`Cluster::start`](crate::cluster::Cluster::start) fails anywhere else.
 
 use std::fs;
 use std::io;
@@ -18,10 +17,10 @@ use nix::net::if_::InterfaceFlags;
 /// Set in the environment of the inner run.
 pub const INSIDE: &str = "MAINSTAY_ISOLATED";
 
-/// Every address that nodes, pods and Services can have: all of them are local, so any process can bind one and nothing looks elsewhere.
+/// All addresses of nodes, pods and Services: they are local, so any process can bind one.
 pub(crate) const LOCAL_RANGE: &str = "10.0.0.0/8";
 
-/// Addresses reserved for documentation: with only loopback up there is no way to them.
+/// Addresses reserved for documentation: without a route to them.
 const OUTSIDE: [SocketAddr; 2] = [
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443),
     SocketAddr::new(
@@ -30,21 +29,21 @@ const OUTSIDE: [SocketAddr; 2] = [
     ),
 ];
 
-/// Why there is no such network.
+/// Errors of the isolation.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
     /// A tool could not be started.
     #[error("cannot start {tool} (Debian: util-linux, iproute2)")]
     Tool {
-        /// Which one.
+        /// The name.
         tool: &'static str,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
-    /// The program does not know itself, or has no folder for what it writes.
+    /// The path of the program is unknown, or it has no temporary directory.
     #[error("preparing the run inside the namespace")]
     Prepare(#[source] io::Error),
-    /// Somebody else's users are needed, whom only root can be.
+    /// Root is required.
     #[error("needs root")]
     NeedsRoot,
     /// Setting up loopback failed.
@@ -61,22 +60,23 @@ pub enum IsolationError {
     /// An address outside can be dialled, or the attempt fails for another reason than the lack of a route.
     #[error("{address} is not out of reach: {seen}")]
     Leak {
-        /// What was dialled.
+        /// The address.
         address: SocketAddr,
-        /// What came of it.
+        /// The result.
         seen: String,
     },
 }
 
-/// Comes back inside a namespace of its own, proved to be isolated; outside, the program becomes that inner run.
+/// Returns inside a verified isolated namespace; outside, the process is replaced by that inner run.
 ///
-/// Called first thing by `main`. The pid namespace ends every process of the run with its first one, whatever kills it, and the
-/// temporary files live in memory that goes with the mount namespace.
+/// Call it first in `main`. The pid namespace ends every process of the run with its first one, and temporary
+/// files live in memory that goes with the mount namespace.
 pub fn enter() -> Result<(), IsolationError> {
     enter_with(MAPPED)
 }
 
-/// The same with all users of the machine, which only root may do: a mesh runs its proxies as one of their own, and pods have networks.
+/// Like [`enter`] with all users of the machine, which needs root: a mesh runs its proxies as a separate
+/// user, and pods have networks.
 pub fn enter_as_root() -> Result<(), IsolationError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(IsolationError::NeedsRoot);
@@ -84,9 +84,9 @@ pub fn enter_as_root() -> Result<(), IsolationError> {
     enter_with(WHOLE)
 }
 
-/// Whoever starts it seems to be root, and is alone.
+/// The user is mapped to root inside the namespace.
 const MAPPED: &str = "--map-root-user";
-/// A view of the namespace's own processes, which only its root can mount.
+/// A `/proc` of the new pid namespace, which only its root can mount.
 const WHOLE: &str = "--mount-proc";
 
 fn enter_with(users: &str) -> Result<(), IsolationError> {
@@ -99,7 +99,7 @@ fn enter_with(users: &str) -> Result<(), IsolationError> {
     check()
 }
 
-/// Becomes `unshare`, so that whoever kills this process kills the run. Gives only the reason why that failed.
+/// Replaces the process by `unshare`, so that killing it ends the run. Returns only on failure.
 fn leave_for_namespace(users: &str) -> IsolationError {
     match (std::env::current_exe(), make_scratch()) {
         (Ok(program), Ok(scratch)) => {
@@ -120,7 +120,7 @@ fn leave_for_namespace(users: &str) -> IsolationError {
     }
 }
 
-/// The folder that memory is mounted over.
+/// The mount point of the temporary file system.
 fn make_scratch() -> io::Result<PathBuf> {
     let folder = std::env::temp_dir().join("mainstay-clusters");
     std::fs::create_dir_all(&folder)?;
@@ -144,7 +144,7 @@ fn ip(arguments: &[&str]) -> Result<(), IsolationError> {
     }
 }
 
-/// Proves that nothing can leave: no interface but loopback is up, and dialling out finds no route.
+/// Verifies that nothing can leave: only loopback is up, and connections to the outside find no route.
 pub fn check() -> Result<(), IsolationError> {
     let interfaces = getifaddrs().map_err(IsolationError::Interfaces)?;
     let mut others = interfaces.filter(|interface| {
@@ -166,7 +166,7 @@ fn find_no_route(address: SocketAddr) -> Result<(), IsolationError> {
     Err(IsolationError::Leak { address, seen })
 }
 
-/// A kernel without IPv6 has no way out by it either.
+/// A kernel without IPv6 has no route either.
 fn no_route(error: &io::Error) -> bool {
     let unsupported = [nix::libc::EAFNOSUPPORT, nix::libc::EADDRNOTAVAIL];
     error.kind() == io::ErrorKind::NetworkUnreachable
@@ -175,7 +175,7 @@ fn no_route(error: &io::Error) -> bool {
             .is_some_and(|code| unsupported.contains(&code))
 }
 
-/// What `/proc` calls a process that is called `inside` in this program's namespace of processes.
+/// Returns the pid in `/proc` of a process with pid `inside` in this program's pid namespace.
 #[must_use]
 pub fn pid_outside(inside: u32) -> u32 {
     let ours = fs::read_link("/proc/self/ns/pid").ok();

@@ -1,7 +1,7 @@
-//! Real istiods behind pods: takes the pods of an istiod Deployment, gives each the `pilot-discovery` of its version, bound to the pod's address.
+//! Real istiods behind pods: runs the `pilot-discovery` of the pod's version on the pod's address.
 //!
-//! So injection goes through Istio's own webhook, reached by its Service. The process has the pod's arguments, environment and service
-//! account; what it would find in volumes it reads from the cluster instead.
+//! So injection uses Istio's own webhook through its Service. The process has the pod's arguments,
+//! environment and service account; it reads the contents of volumes from the cluster.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ pub struct Istiods {
 }
 
 impl Istiods {
-    /// For the pods of this cluster; their files go to its folder.
+    /// Creates a backend for the pods of this cluster; their files are in its directory.
     pub fn new(cluster: &Cluster) -> Result<Self, ClusterError> {
         Ok(Self {
             client: cluster.client(KUBELET)?,
@@ -49,7 +49,7 @@ impl Istiods {
             .open(home.join("log"))
             .map_err(|error| said(&error))?;
         let mut command = Command::new(binary);
-        // Certificates are written to paths relative to the working folder.
+        // Certificates are written to paths relative to the working directory.
         command
             .current_dir(&home)
             .args(arguments(container, ip))
@@ -105,7 +105,7 @@ fn discovery(pod: &Value) -> Option<&Value> {
         .find(|one| tree::text(one, &["name"]) == "discovery")
 }
 
-/// The peer of the image's tag, whatever variant it names.
+/// Returns the peer for the image's tag, regardless of its variant.
 fn binary(container: &Value) -> Result<PathBuf, PeerError> {
     let image = tree::text(container, &["image"]);
     let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
@@ -113,7 +113,7 @@ fn binary(container: &Value) -> Result<PathBuf, PeerError> {
     built_peer(&format!("pilot-discovery-{version}"))
 }
 
-/// Where istiod listens: the flag and the port.
+/// Listener flags of istiod and their ports.
 const LISTENERS: [(&str, u16); 5] = [
     ("--httpsAddr", 15_017),
     ("--secureGRPCAddr", 15_012),
@@ -122,7 +122,7 @@ const LISTENERS: [(&str, u16); 5] = [
     ("--monitoringAddr", 15_014),
 ];
 
-/// The container's own arguments, but every listener on the pod's address: several istiods share one namespace here.
+/// The container's arguments with every listener on the pod's address: several istiods share one namespace.
 fn arguments(container: &Value, ip: IpAddr) -> Vec<String> {
     let own = tree::list(container, &["args"])
         .iter()

@@ -1,4 +1,5 @@
-//! A hollow kubelet beside a real API server: takes scripts, gives pods nodes, addresses, lives and ends, as the simulator's does.
+//! A simulated kubelet for a real API server: schedules pods and sets their status by scripts, as the
+//! simulator does.
 //!
 //! ```text
 //! watch pods, nodes ─▶ Play: guests, alarms ─▶ bind, patch status, delete
@@ -6,7 +7,8 @@
 //!                        └──────── processes ◀───────┘   where a [`PodBackend`] stands behind a pod
 //! ```
 //!
-//! It schedules, too: nobody else does. Pods behave by [`Scripts`], the same as in the simulator; a pod may be a real process instead.
+//! It also schedules pods. Pods follow [`Scripts`], the same as in the simulator; a pod can be a real process
+//! instead.
 
 mod api;
 mod play;
@@ -26,12 +28,12 @@ pub(crate) use play::Steady;
 pub(crate) use process::{CALM, EAGER, KILLED, NOT_STARTED};
 pub use process::{Life, Line, PodBackend, PodProcess, PodProcessFuture, Probe};
 
-/// What a kubelet plays.
+/// Options of the kubelet.
 #[derive(Clone)]
 pub struct KubeletOptions {
-    /// How many nodes there shall be, called `node-0`, `node-1` and so on.
+    /// Number of nodes, called `node-0`, `node-1` and so on.
     pub nodes: usize,
-    /// Which pods are real processes.
+    /// Backend for pods that are real processes.
     pub backing: Option<Arc<dyn PodBackend>>,
 }
 
@@ -51,31 +53,31 @@ impl Default for KubeletOptions {
     }
 }
 
-/// Plays until it is dropped; processes behind pods end with it.
+/// A running kubelet; it and the processes of its pods end when dropped.
 #[derive(Debug)]
 pub struct Kubelet {
     scripts: Arc<Mutex<Scripts>>,
     task: JoinHandle<()>,
 }
 
-/// Why nobody plays.
+/// Errors of the kubelet.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeletError {
-    /// There is no client.
+    /// A client could not be created.
     #[error("the kubelet has no client")]
     Cluster(#[from] ClusterError),
-    /// A node could not be made.
+    /// A node could not be created.
     #[error("making the node {name}")]
     Node {
-        /// Which one.
+        /// The name.
         name: String,
-        /// What the server said.
+        /// The server's error.
         source: Box<kube::Error>,
     },
 }
 
 impl Kubelet {
-    /// Makes the nodes and begins to play.
+    /// Creates the nodes and starts the kubelet.
     pub async fn start(cluster: &Cluster, options: KubeletOptions) -> Result<Self, KubeletError> {
         let api = Api {
             kubelet: cluster.client_with_agent(KUBELET, "kubelet")?,
@@ -92,12 +94,12 @@ impl Kubelet {
         })
     }
 
-    /// Changes the scripts in force; a pod's is chosen when it gets its node.
+    /// Changes the scripts; a pod's script is selected when it is scheduled.
     pub fn change_scripts(&self, change: impl FnOnce(&mut Scripts)) {
         change(&mut self.scripts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// How the pods of a workload behave from now on.
+    /// Sets the script of a workload's pods.
     pub fn set_script(&self, namespace: &str, workload: &str, script: Script) {
         self.change_scripts(|scripts| scripts.add_workload(namespace, workload, script));
     }

@@ -1,5 +1,4 @@
-//! Real peers as processes: takes the name of an upstream program, gives the built binary or a conversation with it.
-//! Knows nothing of what is being tested, and never ships.
+//! Real peers as processes: upstream binaries, clusters, a mesh, a browser, and the Go oracle. Test-only.
 
 #[cfg(feature = "browser")]
 pub mod browser;

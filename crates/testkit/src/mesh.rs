@@ -1,4 +1,5 @@
-//! A mesh of real parts without containers: takes nothing but root, gives a cluster whose pods are processes, each in a network of its own.
+//! A mesh of real components without containers: a cluster whose pods are processes, each in its own network
+//! namespace. Needs root.
 //!
 //! ```text
 //! Mesh ──▶ Cluster (etcd, API server, controllers)
@@ -7,8 +8,8 @@
 //!   └───▶ Load from outside, questions from inside
 //! ```
 //!
-//! Runs where [`isolation::enter_as_root`](crate::isolation::enter_as_root) was called: nothing leaves that namespace, and everything ends
-//! with its first process.
+//! Runs after [`isolation::enter_as_root`](crate::isolation::enter_as_root): nothing leaves that namespace,
+//! and everything ends with its first process.
 
 mod app;
 mod container;
@@ -55,12 +56,12 @@ use registry::Registry;
 pub use works::PARTS;
 use works::{Inner, Works};
 
-/// What a mesh runs on.
+/// Options of a mesh.
 #[derive(Clone, Debug)]
 pub struct MeshOptions {
-    /// The cluster's own.
+    /// Options of the cluster.
     pub cluster: Options,
-    /// Whether nodes say that they are new enough for sidecars of their own kind, which end after the containers they serve.
+    /// Whether nodes report a version with native sidecars, which end after the containers they serve.
     pub native_sidecars: bool,
 }
 
@@ -73,7 +74,7 @@ impl Default for MeshOptions {
     }
 }
 
-/// A cluster with a network. It ends with this value.
+/// A cluster with a network. It ends when dropped.
 #[derive(Debug)]
 pub struct Mesh {
     // Dropped in this order: pods before the network they live on, files last.
@@ -85,43 +86,43 @@ pub struct Mesh {
     _folder: TempDir,
 }
 
-/// Why there is no mesh.
+/// Errors of a mesh.
 #[derive(Debug, thiserror::Error)]
 pub enum MeshError {
-    /// The cluster did not come up.
+    /// The cluster did not start.
     #[error("the cluster of the mesh")]
     Cluster(#[from] ClusterError),
-    /// The kubelet did not.
+    /// The kubelet did not start.
     #[error("the kubelet of the mesh")]
     Kubelet(#[from] KubeletError),
-    /// A part is not to be had.
+    /// A peer is missing.
     #[error("a part of the mesh is not to be had")]
     Peer(#[from] PeerError),
     /// The network could not be set up.
     #[error("setting up the network of the mesh")]
     Network(#[from] io::Error),
-    /// The API server refused something.
+    /// An API call failed.
     #[error("asking the API server")]
     Api(#[from] Box<kube::Error>),
-    /// A pod is not there, or runs no process.
+    /// The pod does not exist or has no process.
     #[error("no process behind {0}")]
     NoPod(String),
 }
 
-/// Which proxy is connected, as istiod tells it.
+/// A connected proxy, as reported by istiod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Proxy {
     /// `pod.namespace`.
     pub name: String,
-    /// The version it says it is.
+    /// The reported version.
     pub version: String,
 }
 
-/// How long a pod may take to answer.
+/// Response timeout of a pod.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Mesh {
-    /// A cluster, a bridge, names and Services; pods are run from now on.
+    /// Starts a cluster, a bridge, DNS and Services; pods run from now on.
     pub async fn start(options: MeshOptions) -> Result<Self, MeshError> {
         let folder = tempfile::Builder::new().prefix("mesh").tempdir()?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
@@ -164,7 +165,7 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// Nodes say which kubelet they run.
+    /// Sets the kubelet version of the nodes.
     async fn modernise(&self) -> Result<(), MeshError> {
         let nodes: Api<NodeObject> = Api::all(self.works.client.clone());
         let status = Patch::Merge(json!({"status": {"nodeInfo": {"kubeletVersion": "v1.36.4"}}}));
@@ -177,42 +178,42 @@ impl Mesh {
         Ok(())
     }
 
-    /// The control plane below.
+    /// The control plane.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The same, to take parts of it away.
+    /// The control plane, mutable, to stop components.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
 
-    /// Who runs the pods.
+    /// The kubelet.
     #[must_use]
     pub fn kubelet(&self) -> &Kubelet {
         &self.kubelet
     }
 
-    /// Where proxies find Envoy: `meshConfig.defaultConfig.binaryPath`.
+    /// Path of Envoy: `meshConfig.defaultConfig.binaryPath`.
     #[must_use]
     pub fn envoy(&self) -> PathBuf {
         self.works.folder.join("envoy")
     }
 
-    /// The test program itself, which stays what it was when it is built anew.
+    /// Path of the test program, unaffected by rebuilds.
     #[must_use]
     pub fn own_program(&self) -> PathBuf {
         self.works.folder.join(works::SELF)
     }
 
-    /// Where files of pods lie, and logs under `logs`.
+    /// Directory of pod files, with logs under `logs`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.works.folder
     }
 
-    /// The address of a Service's port, to be dialled from outside the mesh.
+    /// Address of a Service's port, for connections from outside the mesh.
     pub async fn address(&self, namespace: &str, service: &str, port: u16) -> Result<SocketAddr, MeshError> {
         let services: Api<Service> = Api::namespaced(self.works.client.clone(), namespace);
         let found = services.get(service).await.map_err(Box::new)?;
@@ -221,7 +222,7 @@ impl Mesh {
         Ok(SocketAddr::new(ip.into(), port))
     }
 
-    /// Asks a port of a pod from inside its network.
+    /// Sends a GET to a port of a pod from inside its network.
     pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
         let resident = self.resident(namespace, pod)?;
         let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
@@ -230,7 +231,7 @@ impl Mesh {
         Ok(asked.await.map_err(io::Error::other)??.body)
     }
 
-    /// Tries to reach an address from inside a pod's network.
+    /// Connects to an address from inside a pod's network.
     pub async fn dial(&self, namespace: &str, pod: &str, address: SocketAddr) -> Result<(), MeshError> {
         let resident = self.resident(namespace, pod)?;
         let dialled = tokio::task::spawn_blocking(move || {
@@ -242,7 +243,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Which proxies are connected to an istiod, by revision: asked from every istiod that runs.
+    /// Proxies connected to each revision's istiods.
     pub async fn proxies(&self, namespace: &str) -> Result<BTreeMap<String, Vec<Proxy>>, MeshError> {
         let pods: Api<Pod> = Api::namespaced(self.works.client.clone(), namespace);
         let istiods = pods
@@ -266,12 +267,12 @@ impl Mesh {
         Ok(proxies)
     }
 
-    /// Ends a container's processes at once, as a crash would.
+    /// Kills a container's processes.
     pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<(), MeshError> {
         Ok(self.resident(namespace, pod)?.kill(container)?)
     }
 
-    /// From now on nobody looks after this pod: its status stays as it is whatever happens to its processes.
+    /// Stops supervising this pod: its status stays as it is whatever happens to its processes.
     pub fn stop_restarting(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
         self.resident(namespace, pod)?
             .neglected
@@ -279,7 +280,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// The ends of all logs whose names contain this, to be shown when something failed.
+    /// Last lines of all logs whose names contain `part`, for failure messages.
     #[must_use]
     pub fn log_tail(&self, part: &str, lines: usize) -> String {
         let logs = fs::read_dir(self.works.folder.join("logs"))
@@ -305,7 +306,7 @@ impl Mesh {
     }
 }
 
-/// Where istiod tells what it knows.
+/// istiod's debug port.
 const MONITORING: u16 = 15_014;
 
 fn read_proxies(text: &str) -> Vec<Proxy> {
@@ -323,7 +324,7 @@ fn read_proxies(text: &str) -> Vec<Proxy> {
     proxies.collect()
 }
 
-/// Pods reach the API server at the bridge; controllers more than a bare cluster's.
+/// Cluster options: pods reach the API server at the bridge, and all workload controllers run.
 fn reachable(mut options: Options) -> Options {
     options.api_server_flags.push("--bind-address=0.0.0.0".into());
     if options.controllers.is_empty() {

@@ -1,4 +1,4 @@
-//! A conversation with Go: takes questions, gives what Go's own libraries answer, in batches that never block.
+//! The Go oracle: evaluates requests with Go's own libraries, in batches that never block.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,17 +9,17 @@ use serde::Deserialize;
 
 use crate::peer::{PeerError, peer};
 
-/// The oracle process; it ends with this value.
+/// The oracle process; it ends when dropped.
 pub struct Oracle {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-/// One question.
+/// A request.
 #[derive(Clone, Debug, Default)]
 pub struct OracleRequest {
-    /// What to do: `template`, `toYaml`, `unmarshal`, `strvals`, …
+    /// The operation: `template`, `toYaml`, `unmarshal`, `strvals`, …
     pub op: &'static str,
     /// Template, YAML or `--set` text.
     pub text: Vec<u8>,
@@ -31,34 +31,34 @@ pub struct OracleRequest {
     pub mode: &'static str,
 }
 
-/// What Go said.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OracleResponse {
-    /// The output; on an error, what was written before it.
+    /// The output; on an error, the output before it.
     pub out: Vec<u8>,
-    /// The error's text; empty where there was none.
+    /// The error text; empty without an error.
     pub err: String,
 }
 
-/// Why there was no answer.
+/// Errors of the oracle.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
-    /// The program is not to be had.
+    /// The oracle is missing.
     #[error("the oracle is not to be had")]
     Peer(#[from] PeerError),
     /// The pipe broke.
     #[error("the oracle stopped talking")]
     Pipe(#[from] io::Error),
-    /// It said something else than an answer.
+    /// The response cannot be parsed.
     #[error("the oracle's answer makes no sense: {0}")]
     Garbled(String),
 }
 
-/// Questions in flight at once: small enough for the pipes' buffers, large enough to keep both sides busy.
+/// Maximum requests in flight: small enough for the pipe buffers, large enough to keep both sides busy.
 const BATCH: usize = 64;
 
 impl Oracle {
-    /// Starts it, building it first if need be.
+    /// Starts the oracle, building it first if necessary.
     pub fn start() -> Result<Self, OracleError> {
         let mut child = Command::new(peer("oracle")?)
             .stdin(Stdio::piped())
@@ -74,13 +74,13 @@ impl Oracle {
         })
     }
 
-    /// Asks one question.
+    /// Sends one request.
     pub fn query(&mut self, question: &OracleRequest) -> Result<OracleResponse, OracleError> {
         self.write(std::slice::from_ref(question))?;
         self.read()
     }
 
-    /// Asks many, in order.
+    /// Sends many requests; responses are in order.
     pub fn query_all(&mut self, questions: &[OracleRequest]) -> Result<Vec<OracleResponse>, OracleError> {
         let mut answers = Vec::with_capacity(questions.len());
         for batch in questions.chunks(BATCH) {
@@ -92,7 +92,7 @@ impl Oracle {
         Ok(answers)
     }
 
-    /// Sends a request of another form (`bench`) and gives the bytes of its answer.
+    /// Sends a request of another form (`bench`) and returns the bytes of its response.
     pub fn query_raw(&mut self, request: &serde_json::Value) -> Result<OracleResponse, OracleError> {
         self.send(format!("{request}\n").as_bytes())?;
         self.read()

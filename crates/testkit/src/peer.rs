@@ -1,6 +1,6 @@
-//! Upstream programs built from the Go module proxy: takes a name, gives a path in the user's cache folder.
+//! Upstream programs built from the Go module proxy into the user's cache directory.
 //!
-//! A binary is built once and found again by the hash of what it is built from, so that a fresh clone costs nothing.
+//! A binary is built once and found by the hash of its sources, so a fresh clone costs nothing.
 
 mod fetched;
 
@@ -16,9 +16,9 @@ pub use fetched::{FETCHED, Fetched, fetch};
 /// One upstream program.
 #[derive(Debug)]
 pub struct Peer {
-    /// The name tests ask for.
+    /// The name.
     pub name: &'static str,
-    /// The folder under `tools/` whose module pins it.
+    /// The directory under `tools/` whose module pins it.
     pub module: &'static str,
     /// The package to build.
     pub package: &'static str,
@@ -26,7 +26,7 @@ pub struct Peer {
     pub stamps: &'static [(&'static str, &'static str)],
 }
 
-/// The version an unstamped Kubernetes binary would not know, under both packages that keep it.
+/// Version stamps of Kubernetes binaries, for both packages that hold it.
 const KUBERNETES: &[(&str, &str)] = &[
     ("k8s.io/component-base/version.gitVersion", "v1.36.4"),
     ("k8s.io/component-base/version.gitMajor", "1"),
@@ -46,7 +46,7 @@ const KUBERNETES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where Istio's binaries keep their version.
+/// Version stamps of Istio binaries.
 const ISTIO_1_28: &[(&str, &str)] = &[
     ("istio.io/istio/pkg/version.buildVersion", "1.28.2"),
     ("istio.io/istio/pkg/version.buildTag", "1.28.2"),
@@ -58,7 +58,7 @@ const ISTIO_1_29: &[(&str, &str)] = &[
     ("istio.io/istio/pkg/version.buildStatus", "Clean"),
 ];
 
-/// Every peer we know how to build.
+/// Every peer that can be built.
 pub const PEERS: &[Peer] = &[
     Peer {
         name: "helm4",
@@ -128,14 +128,14 @@ pub const PEERS: &[Peer] = &[
     },
     Peer {
         name: "pilot-agent-1.28.2",
-        // Needs modules that the other binaries of 1.28 do not: a file of its own leaves theirs, and so their builds, as they are.
+        // Needs modules that the other 1.28 binaries do not: a separate module leaves their builds unchanged.
         module: "agent-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_28,
     },
 ];
 
-/// Why a peer is not to be had.
+/// Errors of building or fetching a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The name is not in [`PEERS`].
@@ -144,12 +144,12 @@ pub enum PeerError {
     /// There is neither `XDG_CACHE_HOME` nor `HOME`.
     #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache folder")]
     NoCache,
-    /// A file or folder could not be read or written.
+    /// A file or directory could not be read or written.
     #[error("{path}")]
     File {
-        /// Which one.
+        /// The name.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
     /// The Go tool could not be started.
@@ -158,28 +158,28 @@ pub enum PeerError {
     /// npm or node could not be started.
     #[error("npm and node could not be started (the browser is fetched with Node 20 or later)")]
     NoNode(#[source] io::Error),
-    /// The cache does not have it, and this is no place to build it.
+    /// The peer is not in the cache and cannot be built here.
     #[error("{0} is not built: run `cargo xtask peers {0}`")]
     NotBuilt(&'static str),
-    /// What is fetched rather than built could not be had.
+    /// A fetched peer could not be fetched.
     #[error("fetching {name} failed:\n{output}")]
     Fetch {
-        /// Which one.
+        /// The name.
         name: &'static str,
-        /// What the tool said.
+        /// The tool's output.
         output: String,
     },
     /// The build failed.
     #[error("building {name} failed:\n{output}")]
     Build {
-        /// Which peer.
+        /// The peer.
         name: &'static str,
-        /// What the compiler said.
+        /// The compiler's output.
         output: String,
     },
 }
 
-/// The binary of peer `name`, built or fetched first if the cache does not have it.
+/// Returns the binary of peer `name`, building or fetching it if it is not cached.
 pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
     match fetched::find(name) {
         Some(fetched) => fetch(fetched),
@@ -187,7 +187,7 @@ pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
     }
 }
 
-/// The binary of peer `name`, which must have been built before: for tests that must not wait for minutes, or cannot fetch.
+/// Returns the cached binary of peer `name`: for tests that must not wait for a build, or cannot fetch.
 pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
     let (known, path) = if let Some(fetched) = fetched::find(name) {
         (fetched.name, fetched.path()?)
@@ -212,13 +212,13 @@ fn module_of(peer: &Peer) -> PathBuf {
     repository_root().join("tools").join(peer.module)
 }
 
-/// The folder of a module's binaries, named by what they are built from.
+/// The directory of a module's binaries, named by the hash of its sources.
 fn home(peer: &Peer) -> Result<PathBuf, PeerError> {
     let folder = format!("{}-{}", peer.module, fingerprint(&module_of(peer))?);
     Ok(cache_home()?.join("peers").join(folder))
 }
 
-/// The binary of `peer`. Whoever comes first builds it, the others wait for the lock and find it.
+/// Returns the binary of `peer`. The first process builds it; others wait for the lock.
 pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
     let (module, home) = (module_of(peer), home(peer)?);
     let binary = home.join(peer.name);
@@ -236,7 +236,7 @@ pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
     Ok(binary)
 }
 
-/// The folder this workspace was checked out to.
+/// The root directory of this workspace.
 #[must_use]
 pub fn repository_root() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -284,14 +284,14 @@ fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<
     })
 }
 
-/// The lock goes with the file handle, also when the process dies.
+/// The lock is released with the file handle, also when the process dies.
 pub(crate) fn lock(path: &Path) -> Result<File, PeerError> {
     let file = File::create(path).map_err(file_error(path))?;
     file.lock().map_err(file_error(path))?;
     Ok(file)
 }
 
-/// What is said about a file or folder that cannot be read or written.
+/// Error about a file or directory.
 pub(crate) fn file_error(path: &Path) -> impl Fn(io::Error) -> PeerError {
     move |source| PeerError::File {
         path: path.into(),
@@ -299,7 +299,7 @@ pub(crate) fn file_error(path: &Path) -> impl Fn(io::Error) -> PeerError {
     }
 }
 
-/// Where built peers and tools outlive a clone: `mainstay` in the user's cache folder.
+/// Cache of peers and tools, independent of clones: `mainstay` in the user's cache directory.
 pub fn cache_home() -> Result<PathBuf, PeerError> {
     let set = |name| {
         std::env::var_os(name)
@@ -310,12 +310,12 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
     Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay"))
 }
 
-/// A hash over everything the module's peers are built from: its go.mod, go.sum and our own Go files.
+/// Hash of the sources of a module's peers: its go.mod, go.sum and our own Go files.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
     hash_of(&sources(module, &packages(module))?)
 }
 
-/// A hash over names and contents of files.
+/// Hash of names and contents of files.
 pub(crate) fn hash_of(files: &[PathBuf]) -> Result<String, PeerError> {
     let mut hash = Sha256::new();
     for file in files {
@@ -332,7 +332,7 @@ pub(crate) fn hash_of(files: &[PathBuf]) -> Result<String, PeerError> {
     Ok(format!("{prefix:016x}"))
 }
 
-/// The folders of our own packages in a module; what else lies in it is no peer's source.
+/// Directories of our own packages in a module; other files are not sources.
 fn packages(module: &Path) -> Vec<PathBuf> {
     PEERS
         .iter()

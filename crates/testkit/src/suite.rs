@@ -1,5 +1,4 @@
-//! Tests that need the namespace: takes trials, runs them inside it, one after another or in a few lanes, gives an exit code. Talks to the terminal as
-//! libtest does.
+//! Test harness for tests that need the isolated namespace, with output like libtest's.
 
 #![allow(
     clippy::print_stdout,
@@ -22,33 +21,34 @@ use tokio::time::Instant;
 use crate::isolation;
 use crate::peer::built_peer;
 
-/// A trial under way; it fails by a panic.
+/// A running test case; it fails by a panic.
 pub type TestFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One test.
+/// A test case.
 #[derive(Clone, Copy, Debug)]
 pub struct TestCase {
-    /// Its name, by which it can be asked for.
+    /// The name, matched by filters.
     pub name: &'static str,
-    /// Begins it.
+    /// Starts the test case.
     pub start: fn() -> TestFuture,
 }
 
-/// Runs the trials whose names contain one of the program's arguments (all without arguments) and none that follows a `--skip`, inside a
-/// namespace of their own. A missing peer is an error, not a pass.
+/// Runs the test cases whose names contain one of the program's arguments (all without arguments) and none
+/// that follows a `--skip`, inside an isolated namespace. A missing peer is an error, not a pass.
 #[must_use]
 pub fn main(peers: &[&str], trials: &[TestCase]) -> ExitCode {
     main_parallel(1, peers, trials)
 }
 
-/// The same for trials most of which is waiting: so many at a time, each lane a thread that takes the next one. What trials share they share with
-/// those of their lane alone.
+/// Like [`main`], with `lanes` threads that run test cases concurrently. Test cases share thread-local state
+/// with those of their lane only.
 #[must_use]
 pub fn main_parallel(lanes: usize, peers: &[&str], trials: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter, lanes, peers, trials)
 }
 
-/// The same with the machine's users and networks for pods. Without root nothing is measured, which is an error, not a pass.
+/// Like [`main`] with the machine's users and pod networks. Without root nothing is measured, which is an
+/// error, not a pass.
 #[must_use]
 pub fn main_as_root(peers: &[&str], trials: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter_as_root, 1, peers, trials)
@@ -84,7 +84,7 @@ fn main_inside(
     }
 }
 
-/// Which trials are asked for.
+/// Name filters.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Choice {
     words: Vec<String>,
@@ -119,7 +119,7 @@ fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str])
     Ok(enter()?)
 }
 
-/// A trial that failed.
+/// A failed test case.
 struct Failure {
     name: &'static str,
     reason: String,
@@ -156,7 +156,8 @@ fn run_lane<'a>(next: impl Fn() -> Option<&'a TestCase>) -> Result<Vec<Failure>,
     Ok(failures)
 }
 
-/// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would do nothing.
+/// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would
+/// do nothing.
 async fn judge(trial: &TestCase) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
@@ -182,12 +183,12 @@ async fn judge(trial: &TestCase) -> Result<Option<Failure>, Problem> {
 }
 
 thread_local! {
-    /// Why the trial of this lane has panicked; nothing on threads that are no lanes.
+    /// Panic messages of the current test case; `None` on threads that are not lanes.
     static LAST_WORDS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A lane's panics are told once its trial has ended, after its name: what other lanes print, and a backtrace of the runtime that says nothing, would
-/// come between. Other threads tell theirs at once, as usual.
+/// Panics of a lane are printed after the result line of its test case, without a backtrace, so that output
+/// of other lanes does not come between. Other threads print theirs immediately.
 fn remember_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -210,7 +211,7 @@ fn last_words(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// The reasons once more: what was printed since may have come from other trials.
+/// Repeats the reasons at the end, because other test cases may have printed since.
 fn conclude(all: usize, failures: &[Failure]) -> ExitCode {
     if !failures.is_empty() {
         println!("\nfailures:");
@@ -231,7 +232,7 @@ fn conclude(all: usize, failures: &[Failure]) -> ExitCode {
     }
 }
 
-/// An error with its sources.
+/// Formats an error with its sources.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))

@@ -1,20 +1,20 @@
-//! What a process needs, as the kernel counts it: takes its number, gives memory and processor time.
+//! Memory and CPU time of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
 
-/// A process by the number the kernel knows it under, which is not the one inside a namespace.
+/// A process by its pid in the outermost namespace of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage(u32);
 
 impl Usage {
-    /// Of the process with this number.
+    /// Usage of the process with this pid.
     #[must_use]
     pub fn for_process(process: u32) -> Self {
         Self(process)
     }
 
-    /// Of this one.
+    /// Usage of the current process.
     #[must_use]
     pub fn for_self() -> Self {
         Self(std::process::id())
@@ -26,7 +26,7 @@ impl Usage {
         self.memory("VmRSS:")
     }
 
-    /// The most memory there ever was in use, in MiB.
+    /// Peak memory in MiB.
     #[must_use]
     pub fn peak(self) -> f64 {
         self.memory("VmHWM:")
@@ -39,7 +39,7 @@ impl Usage {
         kibibytes.unwrap_or_default() / 1024.0
     }
 
-    /// Processor time of all its threads. What threads that ended had needed is lost.
+    /// CPU time of all running threads. Threads that have ended are not counted.
     #[must_use]
     pub fn cpu_time(self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.0));

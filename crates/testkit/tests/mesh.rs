@@ -1,4 +1,5 @@
-//! The mesh without Istio in it: pods with networks, Services and names, ends in their order, and no way out. Needs root.
+//! The mesh without Istio in it: pods with networks, Services and names, ends in their order, and no way out.
+//! Needs root.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
-//! Rights as a set and as few rules: takes single rights, gives the rules of a role, with equal ones joined. Knows no meaning of any.
+//! A set of rights, merged into as few RBAC rules as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Group, resource, and the one name it is limited to (empty for all).
+/// Group, resource, and the resource name it is limited to (empty for all).
 type Target = (String, String, String);
 
 /// A set of rights.
@@ -45,7 +45,7 @@ impl Rights {
         }
     }
 
-    /// What `other` does not give already.
+    /// The rights that are not in `other`.
     pub(super) fn without(mut self, other: &Self) -> Self {
         for ((group, resource, _), verbs) in &mut self.0 {
             let everywhere = (group.clone(), resource.clone(), String::new());
@@ -57,7 +57,7 @@ impl Rights {
         self
     }
 
-    /// Names are joined first, then resources, then groups: each into the rule that says the same otherwise.
+    /// Merges rules that differ in one dimension: names first, then resources, then groups.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let mut names = BTreeMap::<_, BTreeSet<String>>::new();
         for ((group, resource, name), verbs) in &self.0 {

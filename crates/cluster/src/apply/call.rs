@@ -1,5 +1,5 @@
-//! One question to the API server: takes a verb, an object and a body, gives the answer or a classed error, within a deadline. Retries
-//! nothing.
+//! One API call with a timeout: verb, object and body; returns the response or a classified error. Does not
+//! retry.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use super::error::{ApplyError, Verb};
 use crate::desired::{Kind, ObjectId};
 
-/// Asks.
+/// Sends API calls.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) client: Client,
     pub(super) deadline: Duration,
 }
 
-/// One question.
+/// One API call.
 pub(super) struct Question<'a> {
     pub(super) verb: Verb,
     pub(super) id: &'a ObjectId,
@@ -34,7 +34,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 
 impl Caller {
-    /// The object, if there is one.
+    /// Reads the object, if it exists.
     pub(super) async fn get(&self, id: &ObjectId, kind: &Kind) -> Result<Option<Value>, ApplyError> {
         let question = Question {
             verb: Verb::Get,
@@ -50,7 +50,7 @@ impl Caller {
         }
     }
 
-    /// Applies `body`; gives the object, and whether it is new.
+    /// Applies `body`; returns the object and whether it was created.
     pub(super) async fn apply(&self, apply: Apply<'_>) -> Result<(bool, Value), ApplyError> {
         let force = if apply.force { "&force=true" } else { "" };
         let question = Question {
@@ -68,7 +68,7 @@ impl Caller {
         Ok((code == StatusCode::CREATED, object))
     }
 
-    /// Changes an object by a JSON patch.
+    /// Patches an object with a JSON patch.
     pub(super) async fn json_patch(
         &self,
         id: &ObjectId,
@@ -86,7 +86,8 @@ impl Caller {
         Ok(self.ask(Method::PATCH, &question).await?.1)
     }
 
-    /// Removes this very version of an object, what depends on it later. Gives what the server answers; nothing if it was gone already.
+    /// Deletes exactly this version of an object with background propagation. Returns the response; `None` if
+    /// it was already gone.
     pub(super) async fn delete(
         &self,
         id: &ObjectId,
@@ -114,7 +115,7 @@ impl Caller {
         }
     }
 
-    /// The kinds of a group and version.
+    /// Discovers the kinds of a group and version.
     pub(super) async fn discover(&self, id: &ObjectId) -> Result<Value, ApplyError> {
         let question = Question {
             verb: Verb::Discover,
@@ -172,7 +173,7 @@ impl Caller {
     }
 }
 
-/// What is applied, and how.
+/// Parameters of an apply.
 pub(super) struct Apply<'a> {
     pub(super) verb: Verb,
     pub(super) id: &'a ObjectId,
@@ -182,7 +183,7 @@ pub(super) struct Apply<'a> {
     pub(super) force: bool,
 }
 
-/// Where a group and version is served.
+/// API path of a group and version.
 fn root(id: &ObjectId) -> String {
     if id.group.is_empty() {
         format!("/api/{}", path_escape(&id.version))

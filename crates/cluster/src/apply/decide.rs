@@ -1,4 +1,4 @@
-//! What to do about one object: takes it as wanted and as it is, gives whether to create it, apply it or leave it, and why. Asks nobody.
+//! Decides whether to create, apply or keep one object, and why. Pure.
 
 use mainstay_api::names;
 use mainstay_mesh::plan::ReleaseKey;
@@ -12,27 +12,27 @@ use crate::desired::{
 };
 use crate::live::{annotation, owners, uid};
 
-/// Whose records become ours: Helm's own command, and the operator that has Helm inside.
+/// Field managers that are taken over: the Helm CLI, and the operator that embeds Helm.
 pub(super) const LEGACY: &[&str] = &["helm", "sail-operator"];
 
-/// What to do about one object.
+/// Decision about one object.
 pub(super) enum Decision {
-    /// It is as it should be.
+    /// The object is up to date.
     Leave,
-    /// It is not there.
+    /// The object does not exist.
     Create,
-    /// It differs.
+    /// The object differs.
     Apply {
-        /// What to apply.
+        /// The body to apply.
         body: Value,
-        /// Why.
+        /// The reason.
         why: Difference,
-        /// The JSON patch that makes what others recorded ours, where that comes first.
+        /// JSON patch that transfers other managers' records to ours, sent first.
         records: Option<Value>,
     },
 }
 
-/// What to do about `wanted`, given what is there.
+/// Decides about `wanted`, given the live object.
 pub(super) fn decide(
     wanted: &DesiredObject,
     live: Option<&Value>,
@@ -52,7 +52,7 @@ pub(super) fn decide(
     Ok(differing(wanted, live, &places))
 }
 
-/// Where an object that we just applied is not as we want it.
+/// Paths at which a just applied object differs again.
 pub(super) fn insisted(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
     let mut places = Vec::new();
     while places.len() < MOST_PLACES {
@@ -65,7 +65,7 @@ pub(super) fn insisted(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
     places
 }
 
-/// A server that insists on more than this has its way once more each time.
+/// Maximum number of remembered paths; the rest is applied again each time.
 const MOST_PLACES: usize = 100;
 
 fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
@@ -88,7 +88,7 @@ fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision 
     }
 }
 
-/// What was installed by others needs no label of ours while nothing else differs.
+/// An object installed by another tool needs no label of ours while nothing else differs.
 fn without_set(body: &Value) -> Value {
     let mut body = body.clone();
     if let Some(Value::Object(labels)) = body.pointer_mut("/metadata/labels") {
@@ -97,7 +97,8 @@ fn without_set(body: &Value) -> Value {
     body
 }
 
-/// What `kubectl` does to objects of older clients: the others' entries go, ours holds their fields too. It fails on any other version.
+/// As `kubectl` migrates client-side apply: removes the other managers' entries and adds their fields to
+/// ours. Fails on any other version.
 fn records_patch(live: &Value, records: &Records<'_>) -> Value {
     let version = live
         .pointer("/metadata/resourceVersion")
@@ -109,7 +110,7 @@ fn records_patch(live: &Value, records: &Records<'_>) -> Value {
     ])
 }
 
-/// Whether an object is on its way out.
+/// Whether an object is being deleted.
 pub(super) fn is_deleting(live: &Value) -> bool {
     live.pointer("/metadata/deletionTimestamp")
         .is_some_and(|time| !time.is_null())
@@ -129,7 +130,8 @@ pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
         && !is_deleting(live)
 }
 
-/// An object is ours by its owner, as long as no other release claims it; or by Helm's marks, as long as nobody else controls it.
+/// An object belongs to the release by its owner unless another release claims it, or by Helm's annotations
+/// unless another owner controls it.
 fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), ApplyError> {
     let metadata = live.get("metadata");
     let map = |name: &str| {
@@ -167,7 +169,8 @@ fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), 
     })
 }
 
-/// What Helm says about a mark that is not as it must be. On what is ours by its owner, a mark that is missing is drift.
+/// Helm's message about a wrong annotation. On an object with our owner reference, a missing annotation is
+/// ignored.
 fn wrong(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: bool) -> Option<String> {
     match found.and_then(|map| map.get(name)).and_then(Value::as_str) {
         None if is_owned => None,
@@ -191,8 +194,9 @@ fn controller(live: &Value) -> Option<String> {
 }
 
 impl Desired {
-    /// Whether something else changed an object of this release so that installing it again would write: what a watch shows is drift or
-    /// is not. Updates to a kind that others write all the time are not, whatever they change (the next install sees to it).
+    /// Whether something else changed an object of this release so that installing it again would write: what
+    /// a watch shows is drift or is not. Updates to a kind that others write all the time are not, whatever
+    /// they change (the next install sees to it).
     #[must_use]
     pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Difference> {
         let Some(live) = live else {

@@ -1,4 +1,5 @@
-//! Why a release could not be installed or removed, in Helm's words, with the class that says when to try again.
+//! Errors of installing and uninstalling releases, in Helm's words, with the class that decides about
+//! retries.
 
 use std::time::Duration;
 
@@ -6,89 +7,89 @@ use mainstay_mesh::ErrorClass;
 
 use crate::desired::{DesiredError, ObjectId};
 
-/// Why the engine stopped.
+/// Errors of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// What was rendered makes no release.
+    /// The rendered objects are invalid.
     #[error("unable to build kubernetes objects from release manifest: {0}")]
     Desired(#[from] DesiredError),
-    /// An object of that name is not ours. Nothing was touched.
+    /// A foreign object has the same name. Nothing was written.
     #[error(
         "unable to continue with install: {id} exists and cannot be imported into the current release: invalid ownership metadata; {why}"
     )]
     Foreign {
-        /// Which object.
+        /// The object.
         id: Box<ObjectId>,
-        /// What its marks say.
+        /// What is wrong with its ownership metadata.
         why: String,
     },
-    /// A wanted object is on its way out; it must be gone before it can come back.
+    /// A desired object is being deleted; it must be gone before it can be created again.
     #[error("{0} is being deleted")]
     Deleting(Box<ObjectId>),
-    /// The API server refused.
+    /// The API server rejected the call.
     #[error("{}{message}", context(*.verb, .id))]
     Rejected {
-        /// What was asked.
+        /// The verb.
         verb: Verb,
-        /// Of which object.
+        /// The object.
         id: Box<ObjectId>,
-        /// Its status code.
+        /// The status code.
         code: u16,
-        /// Its words.
+        /// The server's message.
         message: String,
-        /// How long it wants to be left alone.
+        /// The server's `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// The API server could not be asked, or its answer not be read.
+    /// The API server cannot be reached, or its response cannot be read.
     #[error("{}the API server cannot be reached", context(*.verb, .id))]
     Unreachable {
-        /// What was asked.
+        /// The verb.
         verb: Verb,
-        /// Of which object.
+        /// The object.
         id: Box<ObjectId>,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<kube::Error>,
     },
-    /// The API server said something that is no answer.
+    /// The response cannot be parsed.
     #[error("{}the API server's answer makes no sense", context(*.verb, .id))]
     Garbled {
-        /// What was asked.
+        /// The verb.
         verb: Verb,
-        /// Of which object.
+        /// The object.
         id: Box<ObjectId>,
-        /// Why.
+        /// The reason.
         #[source]
         source: Option<serde_json::Error>,
     },
-    /// The API server took too long. Whether it did what was asked is not known.
+    /// The call timed out. Its effect is unknown.
     #[error("{}no answer within {} s", context(*.verb, .id), .after.as_secs())]
     TimedOut {
-        /// What was asked.
+        /// The verb.
         verb: Verb,
-        /// Of which object.
+        /// The object.
         id: Box<ObjectId>,
-        /// How long we waited.
+        /// The timeout.
         after: Duration,
     },
 }
 
-/// What the API server was asked to do.
+/// Verbs of API calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Say what kinds there are.
+    /// API discovery.
     Discover,
-    /// Show an object.
+    /// Read an object.
     Get,
-    /// Make an object.
+    /// Create an object.
     Create,
-    /// Change an object.
+    /// Patch an object.
     Patch,
-    /// Remove an object.
+    /// Delete an object.
     Delete,
 }
 
-/// How Helm introduces an error.
+/// Helm's prefix of an error message.
 fn context(verb: Verb, id: &ObjectId) -> String {
     match verb {
         Verb::Discover => format!("unable to recognize {:?}: ", id.group_kind()),
@@ -99,15 +100,15 @@ fn context(verb: Verb, id: &ObjectId) -> String {
     }
 }
 
-/// No server may keep us waiting longer than this.
+/// Maximum accepted `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 impl ApplyError {
-    /// What kind of error it is, which decides when to try again.
+    /// The error class, which decides about retries.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            // Another object has the name by now.
+            // Another object has this name now.
             Self::Rejected {
                 code: 422, message, ..
             } if message.contains("metadata.uid: Invalid value") => ErrorClass::Conflict,
@@ -121,7 +122,7 @@ impl ApplyError {
         }
     }
 
-    /// How long the server wants to be left alone, within reason.
+    /// The server's `Retry-After`, limited.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -130,7 +131,7 @@ impl ApplyError {
         }
     }
 
-    /// Whether the server says that there is no such object.
+    /// Whether the object does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Rejected { code: 404, .. })
     }

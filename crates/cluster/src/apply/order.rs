@@ -1,4 +1,4 @@
-//! In which order kinds are removed: Helm's table. Takes a kind, gives its place.
+//! Uninstall order of kinds: Helm's table.
 
 const REMOVED_FIRST: &[&str] = &[
     "ValidatingWebhookConfiguration",
@@ -36,7 +36,7 @@ const REMOVED_FIRST: &[&str] = &[
     "PriorityClass",
 ];
 
-/// The place of a kind when things are removed; kinds that Helm does not know go last, by name.
+/// Uninstall position of a kind; kinds unknown to Helm go last, sorted by name.
 pub(super) fn uninstall(kind: &str) -> (usize, String) {
     let place = REMOVED_FIRST.iter().position(|known| *known == kind);
     match place {

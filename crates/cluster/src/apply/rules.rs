@@ -1,5 +1,4 @@
-//! What is left to others: tables of fields and kinds that somebody else may set. Takes a wanted object and what is there, gives what to
-//! want of it.
+//! Fields and kinds that other writers may set: tables, and the desired object without them.
 
 use std::borrow::Cow;
 
@@ -8,23 +7,24 @@ use serde_json::{Map, Value};
 use crate::compare::Records;
 use crate::desired::{DesiredObject, ObjectId};
 
-/// How far a field is left to others.
+/// How a field is shared with other writers.
 #[derive(Clone, Copy)]
 enum Left {
-    /// Ours until somebody else sets it.
+    /// Ours until another manager sets it.
     OnceSet,
-    /// As it is, from the moment it exists.
+    /// Kept as it is once it exists.
     Always,
 }
 
-/// A field that others may set: group, kind, and the way to it (`*` is every entry of a list, by its name).
+/// A shared field: group, kind and path (`*` is every entry of a list, by name).
 type Row = (&'static str, &'static str, &'static [&'static str], Left);
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// istiod writes its authority and, once it can validate, a stricter policy; platforms add pull secrets.
+/// istiod writes its CA bundle and, once it can validate, a stricter failure policy; platforms add pull
+/// secrets.
 const TABLE: &[Row] = &[
     (
         ADMISSION,
@@ -48,15 +48,15 @@ const TABLE: &[Row] = &[
     ("", "ServiceAccount", &["imagePullSecrets"], Left::OnceSet),
 ];
 
-/// Kinds whose updates are nobody's drift: platforms write them all the time.
+/// Kinds that platforms update constantly; their updates are not drift.
 const LEFT_TO_OTHERS: &[(&str, &str)] = &[("", "ServiceAccount")];
 
-/// Whether updates of an object are not ours to undo.
+/// Whether updates of this object are ignored.
 pub(super) fn is_left_to_others(id: &ObjectId) -> bool {
     LEFT_TO_OTHERS.contains(&(&id.group, &id.kind))
 }
 
-/// The wanted object, less what is left to others.
+/// The desired object without fields that are left to other writers.
 pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Records<'_>) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(&wanted.body);
     for (group, kind, path, left) in TABLE {
@@ -78,7 +78,8 @@ pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Rec
     body
 }
 
-/// One field that exists: to stop wanting what is recorded as ours would be to remove it, so that is wanted as it is.
+/// A shared field that exists: dropping it from an apply would remove it if we own it, so its current value
+/// is applied.
 fn leave(map: &mut Map<String, Value>, live: &Value, name: &str, left: Left, is_ours: bool) {
     match left {
         Left::Always if is_ours => {
@@ -93,7 +94,7 @@ fn leave(map: &mut Map<String, Value>, live: &Value, name: &str, left: Left, is_
 
 type Visit<'v> = &'v mut dyn FnMut(&mut Map<String, Value>, &Value, &str, &[String]);
 
-/// Visits the field at `path` wherever it exists; `at` is the way so far, as the server records it.
+/// Visits the field at `path` wherever it exists; `at` is the path so far, as the server records it.
 fn walk(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, visit: Visit<'_>) {
     match (path, wanted) {
         ([name], Value::Object(map)) => {
@@ -125,7 +126,7 @@ fn walk(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, v
     }
 }
 
-/// An autoscaler decides how many replicas there are.
+/// An autoscaler sets the number of replicas.
 fn keep_replicas(body: &mut Value, live: &Value, records: &Records<'_>) {
     walk(
         body,

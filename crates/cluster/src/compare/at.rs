@@ -1,5 +1,5 @@
-//! Where in an object: takes steps, gives the place as the server records it, as people write it, and as the table of defaults has it.
-//! A place on the way is borrowed; only one that is reported is kept.
+//! Paths in an object, as the server records them, as people write them, and as the table of defaults has
+//! them. Paths are borrowed during traversal; only reported ones are allocated.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::fields::Element;
 
-/// Where in an object, as the server records it: `f:spec`, `f:ports`, `k:{"port":443}`.
+/// A path as the server records it: `f:spec`, `f:ports`, `k:{"port":443}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(Vec<String>);
 
 impl fmt::Display for Path {
-    /// As people write it: `.spec.ports[port=443].name`.
+    /// In human-readable form: `.spec.ports[port=443].name`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|key| match key.strip_prefix("f:") {
             Some(name) => write!(f, ".{name}"),
@@ -24,7 +24,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// A place on the way through an object.
+/// A borrowed path during traversal.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     kind: &'a str,
@@ -40,7 +40,7 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The object itself.
+    /// The root.
     pub(super) fn root(object: &'a Value) -> Self {
         Self {
             kind: object.get("kind").and_then(Value::as_str).unwrap_or_default(),
@@ -49,12 +49,12 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A field here.
+    /// The path of a field.
     pub(super) fn field(&'a self, name: &'a str) -> At<'a> {
         self.below(Step::Field(name))
     }
 
-    /// An entry of the list here, by its key in the record.
+    /// The path of a list element, by its key in the record.
     pub(super) fn entry(&'a self, key: &'a str) -> At<'a> {
         self.below(Step::Entry(key))
     }
@@ -81,13 +81,13 @@ impl<'a> At<'a> {
         matches!(self.step, Step::Field("metadata")) && self.above.is_some_and(At::is_root)
     }
 
-    /// Whether a field here only says who and where the object is.
+    /// Whether a field here is part of the object's identity.
     pub(super) fn is_identity(&self, name: &str) -> bool {
         (self.is_root() && matches!(name, "apiVersion" | "kind"))
             || (self.is_metadata() && matches!(name, "name" | "namespace"))
     }
 
-    /// The place, to be kept.
+    /// The owned path.
     pub(super) fn path(&self) -> Path {
         let mut steps: Vec<String> = self
             .upwards()
@@ -101,7 +101,7 @@ impl<'a> At<'a> {
         Path(steps)
     }
 
-    /// The place with dots, lists left out: `spec.ports.name`.
+    /// The path with dots and without list elements: `spec.ports.name`.
     pub(super) fn dotted(&self) -> String {
         let mut names: Vec<&str> = self
             .upwards()
@@ -120,7 +120,7 @@ impl<'a> At<'a> {
 }
 
 impl Path {
-    /// Its steps as the record has them.
+    /// The steps as recorded.
     pub(super) fn steps(&self) -> &[String] {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! What the server fills in by itself: a table of kinds, places and values. Takes a place and what is there, says whether the server
-//! would have put it there. What the table does not know costs a write that changes nothing, once.
+//! Defaults set by the server: a table of kinds, paths and values. A default that is missing here costs one
+//! write without effect.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,21 +8,23 @@ use serde_json::Value;
 
 use super::at::At;
 
-/// The table: `[kinds]`, then lines of a place and a value. The value is JSON, `any`, or `= field` for "as that field beside it".
+/// The table: `[kinds]`, then lines of path and value. The value is JSON, `any`, or `= field` for the value
+/// of a sibling field.
 const TABLE: &str = include_str!("defaults.txt");
 
 enum Filled {
-    /// With this.
+    /// This value.
     With(Value),
-    /// With anything.
+    /// Any value.
     Any,
-    /// With the value of a field beside it.
+    /// The value of a sibling field.
     Beside(&'static str),
 }
 
 type Places = BTreeMap<String, Filled>;
 
-/// Whether `value`, at a place that nobody asked to be set, is what the server puts there; `beside` is the map it is in.
+/// Whether `value`, at a path that is not desired, is the server's default; `beside` is the map that holds
+/// it.
 pub(super) fn is_default(at: At<'_>, value: &Value, beside: &Value) -> bool {
     let place = at.dotted();
     let kinds = [at.kind(), "*"];

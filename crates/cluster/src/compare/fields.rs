@@ -1,41 +1,41 @@
-//! Fields as the server records them (`FieldsV1`): takes the record, gives names and elements.
+//! Parsed `FieldsV1` records: field names and list elements.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// What is recorded below one place.
+/// The record below one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
-/// One entry of a list.
+/// A list element.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Element {
-    /// The entry whose fields have these values.
+    /// The element whose key fields have these values.
     Key(Map<String, Value>),
-    /// The entry that is this value.
+    /// The element with this value.
     Value(Value),
-    /// The entry at this place.
+    /// The element at this index.
     Index(usize),
 }
 
 impl<'a> Fields<'a> {
-    /// The record itself.
+    /// The whole record.
     pub(super) fn of(record: &'a Value) -> Self {
         Self(record.as_object())
     }
 
-    /// Nothing is recorded below: the value is owned as one.
+    /// Nothing is recorded below: the value is atomic.
     pub(super) fn is_leaf(self) -> bool {
         self.0.is_none_or(|map| map.keys().all(|key| key == "."))
     }
 
-    /// What is recorded below a field, if the field is owned.
+    /// The record below a field, if the field is owned.
     pub(super) fn get(self, name: &str) -> Option<Self> {
         self.below(&format!("f:{name}"))
     }
 
-    /// What is recorded below a key of the record.
+    /// The record below a key.
     pub(super) fn below(self, key: &str) -> Option<Self> {
         self.0?.get(key).map(Self::of)
     }
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
             .filter_map(|(key, below)| Some((key.strip_prefix("f:")?, Self::of(below))))
     }
 
-    /// Every owned entry of a list.
+    /// Every owned list element.
     pub(super) fn elements(self) -> impl Iterator<Item = (&'a str, Element, Self)> {
         self.0
             .into_iter()
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Element {
-    /// Reads a key of the record.
+    /// Parses a key of the record.
     pub(super) fn parse(key: &str) -> Option<Self> {
         let (kind, text) = key.split_once(':')?;
         match kind {
@@ -69,8 +69,8 @@ impl Element {
         }
     }
 
-    /// Whether `entry` is the one meant. A key that the entry leaves out has its default on the server, which only a string of
-    /// one kind has (the protocol of ports), so that one is known here.
+    /// Whether `entry` is this element. A missing key field has its server default; the only one in keyed
+    /// lists is the protocol of ports.
     pub(super) fn is(&self, entry: &Value) -> bool {
         match self {
             Self::Key(keys) => keys.iter().all(|(key, value)| match entry.get(key) {

@@ -1,4 +1,4 @@
-//! Quantities: takes two texts, says whether they are the same amount. `1000m` and `1`, `1Gi` and `1024Mi` are.
+//! Compares quantities by amount: `1000m` equals `1`, `1Gi` equals `1024Mi`.
 
 /// Whether both are quantities of the same amount.
 pub(super) fn is_same(one: &str, other: &str) -> bool {

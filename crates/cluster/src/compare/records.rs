@@ -1,4 +1,4 @@
-//! Who owns what, everybody's: takes a live object, gives our record, that of installers before us, and what all of them say of a place.
+//! Field ownership of a live object: our record, those of installers before us, and all records of a path.
 
 use serde_json::{Map, Value};
 
@@ -6,19 +6,19 @@ use super::Difference;
 use super::at::{At, Path};
 use super::fields::Fields;
 
-/// The `managedFields` of an object, seen from a manager and those it takes over from.
+/// The `managedFields` of an object from the view of one manager and those it takes over from.
 pub(crate) struct Records<'a> {
     entries: &'a [Value],
     manager: &'a str,
     legacy: &'a [&'a str],
-    /// What all of `legacy` recorded, as one.
+    /// The merged records of `legacy`.
     before: Option<Value>,
-    /// Places that are as they are, whatever we want.
+    /// Paths that are not compared.
     excepted: &'a [Path],
 }
 
 impl<'a> Records<'a> {
-    /// The records of `live`, for `manager`, which takes over from `legacy`.
+    /// Parses the records of `live` for `manager`, which takes over from `legacy`.
     pub(crate) fn of(live: &'a Value, manager: &'a str, legacy: &'a [&'a str]) -> Self {
         let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
         let mut records = Self {
@@ -38,13 +38,13 @@ impl<'a> Records<'a> {
         records
     }
 
-    /// The same, with places where nothing is a difference.
+    /// Excludes paths from the comparison.
     pub(crate) fn except(mut self, places: &'a [Path]) -> Self {
         self.excepted = places;
         self
     }
 
-    /// A difference at a place, unless the place is excepted.
+    /// Returns a difference at a path, unless the path is excluded.
     pub(super) fn differ(&self, what: fn(Path) -> Difference, at: At<'_>) -> Option<Difference> {
         let path = at.path();
         let is_excepted = self
@@ -64,7 +64,7 @@ impl<'a> Records<'a> {
         self.legacy.contains(&text(entry, "manager")) && text(entry, "subresource").is_empty()
     }
 
-    /// What we applied, if we ever did.
+    /// Our record, if we ever applied.
     pub(super) fn own(&self) -> Option<Fields<'a>> {
         let own = self.entries.iter().find(|entry| self.is_own(entry))?;
         own.get("fieldsV1").map(Fields::of)
@@ -75,12 +75,12 @@ impl<'a> Records<'a> {
         self.own().is_some()
     }
 
-    /// What installers before us recorded.
+    /// The records of previous installers.
     pub(super) fn before(&self) -> Option<Fields<'_>> {
         self.before.as_ref().map(Fields::of)
     }
 
-    /// Whether a place is recorded as ours, or as an installer's before us.
+    /// Whether a path is recorded as ours or as a previous installer's.
     pub(crate) fn owns(&self, steps: &[String]) -> bool {
         let has = |record: Fields<'_>| {
             steps
@@ -91,7 +91,7 @@ impl<'a> Records<'a> {
         self.own().is_some_and(has) || self.before().is_some_and(has)
     }
 
-    /// What anybody recorded below a place.
+    /// All records below a path.
     pub(super) fn below(&self, at: At<'_>) -> impl Iterator<Item = Fields<'a>> {
         let path = at.path();
         self.entries.iter().filter_map(move |entry| {
@@ -102,13 +102,13 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Whether somebody owns single parts of what is at this place, so that nobody owns it as one.
+    /// Whether a manager owns parts of the value at this path, so that no manager owns it as a whole.
     pub(super) fn is_shared(&self, at: At<'_>) -> bool {
         self.below(at).any(|fields| !fields.is_leaf())
     }
 
-    /// The entries as they would be had everything been applied by us: the installers' are gone, ours holds their fields. Of theirs, only
-    /// what is recorded in the version of ours can be kept.
+    /// The entries as if we had applied everything: the installers' entries are removed and ours holds their
+    /// fields. Only fields recorded in our version can be kept.
     pub(crate) fn merged_entries(&self) -> Value {
         let is_candidate = |entry: &&Value| self.is_own(entry) || self.is_legacy(entry);
         let own = self.entries.iter().find(|entry| self.is_own(entry));
@@ -137,7 +137,7 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Adds `more` to a record.
+/// Merges `more` into a record.
 fn unite(record: &mut Value, more: &Value) {
     let Value::Object(more) = more else { return };
     if !record.is_object() {

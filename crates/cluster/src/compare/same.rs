@@ -1,12 +1,12 @@
-//! Whether two values are the same to the server: quantities by their amount, numbers by their value, absent and empty alike inside one
-//! value, and what the server filled in by itself left aside.
+//! Equality as the server sees it: quantities by amount, numbers by value, absent and empty equal inside an
+//! atomic value, server defaults ignored.
 
 use serde_json::Value;
 
 use super::at::At;
 use super::{defaults, quantity};
 
-/// Whether there is nothing in it.
+/// Whether the value is empty.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -16,7 +16,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether it is the value that a field has in Go before it is set.
+/// Whether this is Go's zero value.
 pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Bool(value) => !value,

@@ -1,5 +1,6 @@
-//! Whether what others installed is what we would install: takes the wanted object, the live one and everybody's records, gives the
-//! first difference in substance. Who owns a field is no difference here; what an installer recorded and nobody wants any more is.
+//! Compares objects of other installers with the desired ones: returns the first difference in content.
+//! Ownership of a field is not a difference here; a field that an installer recorded and that is no longer
+//! desired is.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::records::Records;
 use super::same::{is_empty, is_same};
 use super::{Difference, defaults};
 
-/// The first field of `wanted` that `live` does not have as it is wanted.
+/// Returns the first field of `wanted` that differs in `live`.
 pub(crate) fn takeover(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
     fields(wanted, live, At::root(wanted), records)
 }
@@ -26,7 +27,7 @@ fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>
     if is_empty(wanted) && (live.is_none_or(is_empty) || records.is_shared(at)) {
         return None;
     }
-    // An empty text is not stored; what else is empty may well be, and then absent means something else.
+    // An empty string is not stored; other empty values may be, and then absent means something else.
     if live.is_none() && wanted.as_str() == Some("") {
         return None;
     }
@@ -45,7 +46,7 @@ fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>
     }
 }
 
-/// One entry of a list with keys, or of a set, as anybody recorded it.
+/// Compares one element of a keyed list or set, as any manager recorded it.
 fn entry(wanted: &Value, list: &[Value], at: At<'_>, records: &Records<'_>) -> Option<Difference> {
     let recorded = records.below(at).find_map(|fields| {
         let (key, element, _) = fields.elements().find(|(_, element, _)| element.is(wanted))?;
@@ -58,7 +59,8 @@ fn entry(wanted: &Value, list: &[Value], at: At<'_>, records: &Records<'_>) -> O
     }
 }
 
-/// The first field that an installer before us recorded, that nobody wants any more, and that the server would not fill in by itself.
+/// Returns the first field that a previous installer recorded, that is no longer desired, and that is not a
+/// server default.
 pub(crate) fn legacy_leftover(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
     leftover(Some(wanted), live, records.before()?, At::root(wanted), records)
 }
@@ -71,7 +73,7 @@ fn leftover(
     records: &Records<'_>,
 ) -> Option<Difference> {
     let of_fields = recorded.names().find_map(|(name, inner)| {
-        // What is recorded and not there any more is nothing to remove.
+        // A recorded field that no longer exists does not need to be removed.
         let value = live.get(name)?;
         let at = at.field(name);
         let wanted = wanted.and_then(|wanted| wanted.get(name));

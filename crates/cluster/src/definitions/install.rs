@@ -1,4 +1,4 @@
-//! Definitions put in place: takes objects, applies those that differ from what is there, waits until they serve.
+//! Applies custom resource definitions that differ and waits until they are established.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,44 +15,44 @@ use crate::write::WriteError;
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// How long a definition may take until it serves.
+/// Maximum time until a definition is established.
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
-/// Definitions are large: so many are on their way at the same time.
+/// Definitions are large: this many are applied concurrently.
 const AT_ONCE: usize = 4;
 
-/// What became of one definition.
+/// Outcome of one definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was not there.
+    /// The definition was created.
     Created,
-    /// It was different.
+    /// The definition was updated.
     Updated,
-    /// It was there, but others had written it: nothing of it changed but the record of who owns it.
+    /// Only field ownership changed: the definition was written by another manager.
     Adopted,
-    /// Nothing was written.
+    /// The definition is unchanged.
     Unchanged,
 }
 
-/// Why definitions are not in place.
+/// Errors of installing definitions.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// The server error.
+    /// The API server rejected the call.
     #[error("cannot {action} definition {name}: {error}")]
     Rejected {
         /// `read` or `apply`.
         action: &'static str,
-        /// Which.
+        /// The object.
         name: String,
-        /// In its words.
+        /// The server's error.
         error: WriteError,
     },
-    /// It is there and does not serve.
+    /// The definition is not established in time.
     #[error("definition {name} does not serve after {} seconds: {message}", PATIENCE.as_secs())]
     NotEstablished {
-        /// Which.
+        /// The object.
         name: String,
-        /// What the server says about it.
+        /// The server's condition message.
         message: String,
     },
 }
@@ -66,7 +66,7 @@ pub fn name(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Installs all of them, then waits for each; `told` hears what became of each as it happens.
+/// Installs all definitions, then waits for each; calls `report` with each outcome.
 pub async fn install(
     client: &Client,
     definitions: &[Value],
@@ -112,7 +112,7 @@ async fn read(client: &Client, name: &str) -> Result<Option<Value>, InstallError
     }
 }
 
-/// With force: whoever wrote a definition before, from now on it is what this version needs.
+/// With force: this version's definition wins over any previous writer.
 async fn apply(client: &Client, name: &str, wanted: &Value) -> Result<Value, InstallError> {
     let request = Request::patch(format!("{PATH}/{name}?fieldManager={MANAGER}&force=true"))
         .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")

@@ -1,4 +1,4 @@
-//! Who an object is: takes an object as JSON, gives its identity, and back a path to ask for it at.
+//! Identity of an object, and its API path.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use super::DesiredError;
 
-/// Which object. The version is how to ask for it, not who it is: ids that differ only in it are equal.
+/// Identity of an object. The version only selects the API path: ids that differ in it are equal.
 #[derive(Clone, Debug)]
 pub struct ObjectId {
     /// API group, empty for the core.
     pub group: String,
-    /// Version to ask for it in.
+    /// API version.
     pub version: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its namespace, empty where the kind has none.
+    /// The namespace, empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl ObjectId {
-    /// The identity an object gives itself. A namespace that is not written is empty.
+    /// Returns the identity from an object's own fields. A missing namespace is empty.
     pub fn from_object(object: &Value) -> Result<Self, DesiredError> {
         let text = |at: &'static str, what: &'static str| {
             let found = object.pointer(at).and_then(Value::as_str);
@@ -44,7 +44,7 @@ impl ObjectId {
         })
     }
 
-    /// Group and version as `apiVersion` has them.
+    /// Group and version in the form of `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -54,7 +54,7 @@ impl ObjectId {
         }
     }
 
-    /// Kind and group as an inventory names them: `Deployment.apps`.
+    /// Kind and group in the form of an inventory: `Deployment.apps`.
     #[must_use]
     pub fn group_kind(&self) -> String {
         if self.group.is_empty() {
@@ -64,7 +64,7 @@ impl ObjectId {
         }
     }
 
-    /// Puts it where its kind and its release say.
+    /// Sets the namespace by the kind's scope and the release.
     pub(super) fn settle(&mut self, is_namespaced: bool, release_namespace: &str) {
         if !is_namespaced {
             self.namespace.clear();

@@ -1,25 +1,24 @@
-//! How kinds are called in paths and whether they live in namespaces: what charts install is known, everything else is learnt from the
-//! server. Takes a group and a kind, gives both facts.
+//! Plural names and scopes of kinds: those in charts are built in, others come from API discovery.
 
 use std::collections::BTreeMap;
 
 use crate::kinds::installed_kinds;
 
-/// How a kind is asked for.
+/// Plural name and scope of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its name in paths.
+    /// The plural name in API paths.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub is_namespaced: bool,
 }
 
-/// Every kind that is known.
+/// The known kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kinds(BTreeMap<(String, String), Kind>);
 
 impl Default for Kinds {
-    /// What charts of the pinned versions install.
+    /// The kinds in charts of the pinned versions.
     fn default() -> Self {
         let mut kinds = Self(BTreeMap::new());
         for known in installed_kinds() {
@@ -34,7 +33,7 @@ impl Default for Kinds {
 }
 
 impl Kinds {
-    /// How a kind is asked for, if it is known.
+    /// Returns a kind, if it is known.
     #[must_use]
     pub fn get(&self, group: &str, kind: &str) -> Option<&Kind> {
         self.0.get(&(group.to_owned(), kind.to_owned()))

@@ -1,5 +1,5 @@
-//! How an object shows whose it is: takes an object, its release and its owner, gives it marked. Also the inventory, which names the
-//! kinds of a release so that any tool can find its objects (the parent of an `ApplySet`).
+//! Ownership marks of an object, and the inventory, which lists the kinds of a release so that any tool can
+//! find its objects (the parent of an `ApplySet`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{DesiredObject, ObjectId};
 
-/// Label by which Helm knows its own.
+/// Helm's ownership label.
 pub(crate) const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`HELM_MANAGED_BY`].
 pub(crate) const HELM: &str = "Helm";
@@ -22,13 +22,13 @@ pub(crate) const HELM_NAME: &str = "meta.helm.sh/release-name";
 pub(crate) const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Label of a member: the set it belongs to.
 pub(crate) const APPLY_SET_PART: &str = "applyset.kubernetes.io/part-of";
-/// Label of an inventory: the set it stands for.
+/// Label of an inventory: its own set.
 const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
-/// The object with the marks of its release and its owner, in its place.
+/// Adds the marks of the release and owner, and sets name and namespace.
 pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: &OwnerReference) -> Value {
     let Value::Object(mut body) = body else {
         return body;
@@ -48,7 +48,7 @@ pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: &Owner
     body.into()
 }
 
-/// The marks of Helm and of the Sail Operator.
+/// Adds the marks of Helm and of the Sail Operator.
 fn own(metadata: &mut Map<String, Value>, key: &ReleaseKey, owner: &OwnerReference) {
     let mut labels = take_map(metadata, "labels");
     labels.insert(names::MANAGED_BY_LABEL.into(), names::MANAGED_BY.into());
@@ -66,7 +66,7 @@ fn own(metadata: &mut Map<String, Value>, key: &ReleaseKey, owner: &OwnerReferen
     metadata.insert("ownerReferences".into(), owners.into());
 }
 
-/// A map below `name`, which is not there afterwards; empty if there is none.
+/// Removes and returns the map under `name`; empty if there is none.
 fn take_map(map: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     match map.remove(name) {
         Some(Value::Object(found)) => found,
@@ -74,10 +74,10 @@ fn take_map(map: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     }
 }
 
-/// The object that says what belongs to a release.
+/// The inventory of a release: a ConfigMap that lists its kinds and namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inventory {
-    /// Which object.
+    /// The object.
     pub id: ObjectId,
     own: Map<String, Value>,
     group_kinds: BTreeSet<String>,
@@ -85,7 +85,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The inventory of a release without objects.
+    /// Creates the inventory of a release without objects.
     pub(super) fn new(key: &ReleaseKey, owner: &OwnerReference) -> Self {
         let id = inventory_id(key);
         let mut own_marks = Map::new();
@@ -103,7 +103,7 @@ impl Inventory {
         }
     }
 
-    /// Names the kinds and namespaces of these objects.
+    /// Adds the kinds and namespaces of these objects.
     pub(super) fn cover(&mut self, objects: &[DesiredObject]) {
         for wanted in objects {
             self.cover_one(&wanted.id);
@@ -117,7 +117,7 @@ impl Inventory {
         }
     }
 
-    /// Whether `live` names all that is here, and is this inventory.
+    /// Whether `live` is this inventory and lists all its kinds and namespaces.
     pub(crate) fn is_covered_by(&self, live: &Value) -> bool {
         let id = live
             .pointer("/metadata/labels")
@@ -128,7 +128,7 @@ impl Inventory {
             && self.namespaces.is_subset(&listed(live, NAMESPACES))
     }
 
-    /// The object to apply; it also names what is left over and about to go.
+    /// Returns the object to apply, including the kinds of objects about to be deleted.
     pub(crate) fn body<'a>(&self, leftovers: impl Iterator<Item = &'a ObjectId>) -> Value {
         let mut all = self.clone();
         leftovers.for_each(|id| all.cover_one(id));
@@ -144,7 +144,7 @@ impl Inventory {
     }
 }
 
-/// Which object is the inventory of a release.
+/// Identity of a release's inventory.
 pub(crate) fn inventory_id(key: &ReleaseKey) -> ObjectId {
     ObjectId {
         group: String::new(),
@@ -168,7 +168,7 @@ fn joined(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The id of the set, by the rule of KEP-3659: a hash of the parent's name, namespace, kind and group.
+/// The ApplySet id by KEP-3659: a hash of the parent's name, namespace, kind and group.
 fn set_id(key: &ReleaseKey) -> String {
     let parent = inventory_id(key);
     let text = format!(

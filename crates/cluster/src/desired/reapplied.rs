@@ -1,5 +1,5 @@
-//! What a server makes of objects otherwise than we want: takes the places that differ right after an apply, gives them back. Some servers
-//! have a say of their own (webhooks that raise requests, or keep namespaces out of selectors); to go on wanting would be to write for ever.
+//! Fields that a server changes right after an apply: webhooks that raise requests, or exclude namespaces
+//! from selectors. Applying them again would never end.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,13 @@ use crate::compare::Path;
 
 type Places = BTreeMap<ObjectId, (String, Vec<Path>)>;
 
-/// Places that differed although we had just applied them. It lives and dies with what is wanted: another wish is a new attempt.
+/// Paths that differed right after an apply. They live as long as the desired state: a new one is applied
+/// again.
 #[derive(Debug, Default)]
 pub(crate) struct ReappliedFields(Mutex<Places>);
 
 impl ReappliedFields {
-    /// The places of this very object.
+    /// Returns the paths of this object.
     pub(crate) fn places(&self, id: &ObjectId, uid: &str) -> Vec<Path> {
         match self.lock().get(id) {
             Some((of, places)) if of == uid => places.clone(),
@@ -22,7 +23,7 @@ impl ReappliedFields {
         }
     }
 
-    /// Remembers the places of this very object, and none of any other.
+    /// Replaces the paths of this object.
     pub(crate) fn remember(&self, id: &ObjectId, uid: &str, places: Vec<Path>) {
         if places.is_empty() {
             self.lock().remove(id);
@@ -43,7 +44,7 @@ impl Clone for ReappliedFields {
 }
 
 impl PartialEq for ReappliedFields {
-    /// What is wanted is the same, whatever servers make of it.
+    /// Desired states are equal regardless of server changes.
     fn eq(&self, _: &Self) -> bool {
         true
     }

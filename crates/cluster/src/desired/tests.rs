@@ -1,4 +1,4 @@
-//! How objects are marked, and what becomes of what was rendered.
+//! Marks of objects and normalization of rendered objects.
 
 use serde_json::json;
 
@@ -36,7 +36,8 @@ fn an_object_shows_whose_it_is() {
                 "name": "r",
                 "labels": {
                     "app": "a", "app.kubernetes.io/managed-by": "Helm", "managed-by": "sail-operator",
-                    // The rule of KEP-3659, worked out with another program: sha256 of "mainstay-prod-istiod.istio-system.ConfigMap.".
+                    // The rule of KEP-3659, calculated with another program: sha256 of
+                    // "mainstay-prod-istiod.istio-system.ConfigMap.".
                     "applyset.kubernetes.io/part-of": "applyset-ZyTETck-bmSAseQ2gLvHwVi2C829n33SWQ1IZVbOWac-v1",
                 },
                 "annotations": {

@@ -1,4 +1,4 @@
-//! What is remembered, and what a watch that lags cannot bring back.
+//! Cache updates, and events of lagging watches.
 
 use serde_json::json;
 

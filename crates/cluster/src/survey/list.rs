@@ -1,4 +1,4 @@
-//! A list, page by page: takes a path, gives its items, whole or only their metadata.
+//! Paginated lists, with whole objects or metadata only.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use serde::{Deserialize, Deserializer};
 
 use crate::write::WriteError;
 
-/// Enough for few calls, little enough for small answers.
+/// Page size.
 const PAGE: usize = 500;
 
-/// How much of each object is sent.
+/// Amount of data per object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
     Whole,
     Metadata,
 }
 
-/// An object of which only the metadata was sent.
+/// An object with metadata only.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Bare {
@@ -63,7 +63,7 @@ struct Page<T> {
     items: Vec<T>,
 }
 
-/// A list of no metadata at all is null on a real server.
+/// An empty metadata list is null on a real server.
 fn null_or_list<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -75,7 +75,7 @@ struct PageMetadata {
     next: String,
 }
 
-/// All items at `path` that `selector` lets through.
+/// Returns all items at `path` that match `selector`.
 pub(super) async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,

@@ -1,4 +1,4 @@
-//! What an object brought along: takes its identity, gives everything installed for it. One list per kind, metadata only.
+//! Objects installed for an owner: one list per kind, metadata only.
 
 use kube::Client;
 
@@ -12,19 +12,19 @@ use crate::write::WriteError;
 pub struct OwnedObject {
     /// `Deployment`.
     pub kind: &'static str,
-    /// Empty if it lives in none.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// Everything that has an owner of this identity; and the kinds that could not be read, with the reason.
+/// Returns every object with this owner uid, and the kinds that could not be read with the reason.
 pub async fn owned_objects(client: &Client, uid: &str) -> (Vec<OwnedObject>, Vec<(&'static str, String)>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for kind in installed_kinds() {
         match of_kind(client, kind, uid).await {
             Ok(objects) => found.extend(objects),
-            // Not every cluster knows every kind.
+            // Not every cluster serves every kind.
             Err(refused) if refused.is_not_found() => {}
             Err(refused) => unread.push((kind.kind, refused.message)),
         }

@@ -1,4 +1,5 @@
-//! What others do to objects of a release, and what installing it again then writes: a table of kinds and edits, whatever the server.
+//! What others do to objects of a release, and what installing it again then writes: a table of kinds and
+//! edits, whatever the server.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The real Helm: takes a cluster, installs charts into it, with a post-renderer that marks objects as the Sail Operator does.
+//! The real Helm: takes a cluster, installs charts into it, with a post-renderer that marks objects as the
+//! Sail Operator does.
 
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
@@ -29,7 +30,8 @@ pub(crate) struct Helm {
 }
 
 impl Helm {
-    /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`); with an owner, objects are marked as the Sail Operator does.
+    /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`); with an owner, objects are marked
+    /// as the Sail Operator does.
     pub(crate) fn new(generation: &str, cluster: &Cluster, owner: Option<&OwnerReference>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
@@ -135,7 +137,8 @@ fn run(mut command: Command) -> Result<(), String> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Reads manifests, writes them with an owner and a label; on upgrades validators lose their policy, which istiod sets.
+/// Reads manifests, writes them with an owner and a label; on upgrades validators lose their policy, which
+/// istiod sets.
 pub(crate) fn post_render() {
     let owner: Value = serde_json::from_str(&std::env::var(OWNER).unwrap()).unwrap();
     let is_upgrade = std::env::var(IS_UPGRADE).as_deref() == Ok("true");

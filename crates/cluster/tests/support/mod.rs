@@ -1,4 +1,5 @@
-//! Real releases for tests: takes a version, a chart and values, gives what it renders to; and a place to install it at, on any server.
+//! Real releases for tests: takes a version, a chart and values, gives what it renders to; and a place to
+//! install it at, on any server.
 
 #![allow(
     clippy::unwrap_used,

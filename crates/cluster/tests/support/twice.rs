@@ -19,7 +19,8 @@ fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
     }
 }
 
-/// Installs `count` random releases, each over another of the same chart, and looks what the server stored after every step.
+/// Installs `count` random releases, each over another of the same chart, and looks what the server stored
+/// after every step.
 pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> CaseCounts {
     scene.make(&attachment_definition()).await;
     let (mut random, mut tally) = (Random::new(seed), CaseCounts::default());

@@ -1,4 +1,5 @@
-//! What the service mesh is configured to do: takes the scene, gives what the proxy would refuse, and what would not work.
+//! What the service mesh is configured to do: takes the scene, gives what the proxy would refuse, and what
+//! would not work.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -69,7 +70,8 @@ fn told(scene: &Scene<'_>, entry: &Entry<'_>, flaws: &[Flaw]) -> Vec<Finding> {
     flaws.iter().map(finding).collect()
 }
 
-/// A stretch of a scalar's text, as a place in the document. On a text of several lines it ends with its first line.
+/// A stretch of a scalar's text, as a place in the document. On a text of several lines it ends with its
+/// first line.
 fn place_in(scene: &Scene<'_>, node: &Node, range: &Range<usize>) -> Place {
     let source = std::str::from_utf8(scene.workload.text).unwrap_or_default();
     let (start, end) = (locate(source, node, range.start), locate(source, node, range.end));

@@ -1,4 +1,5 @@
-//! The annotations of one workload, level by level: takes the parsed document, gives what the checks walk over.
+//! The annotations of one workload, level by level: takes the parsed document, gives what the checks walk
+//! over.
 
 use mainstay_yaml::{Document, Node, NodeId, NodeKind};
 

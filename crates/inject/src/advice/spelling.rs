@@ -1,4 +1,5 @@
-//! Keys that look like ours and are not: takes the scene, gives a warning for each, with the nearest real one.
+//! Keys that look like ours and are not: takes the scene, gives a warning for each, with the nearest real
+//! one.
 
 use super::scene::{Entry, Scene, warning};
 use crate::profile::ANNOTATION_PREFIX;

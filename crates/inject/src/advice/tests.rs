@@ -1,4 +1,5 @@
-//! Annotations and what is said about them: a workload, then every finding as `LINE:COLUMN+LEN SEVERITY CODE: MESSAGE [HELP]`.
+//! Annotations and what is said about them: a workload, then every finding as `LINE:COLUMN+LEN SEVERITY CODE:
+//! MESSAGE [HELP]`.
 
 use mainstay_yaml::{Budget, parse_spanned};
 

@@ -1,4 +1,5 @@
-//! Values that are not strings: takes the scene, gives a finding for each, because Kubernetes takes strings only.
+//! Values that are not strings: takes the scene, gives a finding for each, because Kubernetes takes strings
+//! only.
 
 use mainstay_yaml::{Budget, Node, NodeKind, ScalarStyle, Value, parse};
 
@@ -35,7 +36,8 @@ fn not_a_string(entry: &Entry<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// What a value is if not a string, and its text if quotes would make it one. Nothing at all stands for the empty string.
+/// What a value is if not a string, and its text if quotes would make it one. Nothing at all stands for the
+/// empty string.
 fn kind<'a>(node: &'a Node<'_>) -> Option<(&'static str, Option<&'a str>)> {
     match &node.kind {
         NodeKind::List { .. } => Some(("a list", None)),

@@ -1,5 +1,5 @@
-//! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step is checked: the
-//! new text is parsed again and must mean what the step meant, or nothing is written.
+//! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step
+//! is checked: the new text is parsed again and must mean what the step meant, or nothing is written.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -32,7 +32,8 @@ struct PodPlan<'f> {
 type Step = Result<Option<Vec<u8>>, Finding>;
 
 impl Work<'_, '_> {
-    /// One try with every workload that has not failed yet. Failures go into the states; an error is everybody's.
+    /// One try with every workload that has not failed yet. Failures go into the states; an error is
+    /// everybody's.
     pub(super) fn attempt(&mut self) -> Step {
         let frozen: Vec<(usize, usize)> = (0..self.found.len())
             .filter(|index| self.states.get(*index).is_none_or(State::is_frozen))
@@ -58,7 +59,8 @@ impl Work<'_, '_> {
         Ok(Some(text))
     }
 
-    /// Freezes the workloads whose text would change although its meaning does not: a formatter laid them out differently.
+    /// Freezes the workloads whose text would change although its meaning does not: a formatter laid them out
+    /// differently.
     fn freeze_unchanged(&mut self, text: &[u8]) -> bool {
         let Ok(Some(parsed)) = parse(text) else {
             return false;

@@ -164,8 +164,8 @@ fn is_block_scalar(view: &View<'_>, id: NodeId) -> bool {
     )
 }
 
-/// Whether `sign` stands behind `|` or `>`: with `+` the blank lines at the end are part of the scalar, with `-` not even
-/// the last line break is.
+/// Whether `sign` stands behind `|` or `>`: with `+` the blank lines at the end are part of the scalar, with
+/// `-` not even the last line break is.
 fn header_has(view: &View<'_>, id: NodeId, sign: u8) -> bool {
     let start = view.node(id).map_or(0, |node| node.span.start.offset);
     let header = view
@@ -359,8 +359,8 @@ impl Editor<'_, '_> {
     }
 }
 
-/// `lines` as comments that hold every byte of them. The sign goes in at `column`, so that it lines up; at the start of
-/// lines that do not reach it.
+/// `lines` as comments that hold every byte of them. The sign goes in at `column`, so that it lines up; at
+/// the start of lines that do not reach it.
 fn former(lines: &[u8], column: usize) -> String {
     let text = String::from_utf8_lossy(lines);
     let mut out = String::new();

@@ -90,7 +90,8 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Puts `content` into the empty flow collection `value`, or in place of a null with `brackets` around it.
+    /// Puts `content` into the empty flow collection `value`, or in place of a null with `brackets` around
+    /// it.
     pub(super) fn fill_value(&mut self, value: NodeId, content: &str, brackets: [&str; 2]) -> Edited {
         let [open, close] = brackets;
         let what = if open == "[" { "the list" } else { "the map" };

@@ -16,7 +16,8 @@ impl<'a> Piece<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// The pieces between `separator`s, as Go's `strings.Split` cuts them: from the left, empty ones included.
+    /// The pieces between `separator`s, as Go's `strings.Split` cuts them: from the left, empty ones
+    /// included.
     pub(super) fn split(self, separator: &'static str) -> impl Iterator<Item = Piece<'a>> {
         let mut start = self.start;
         self.text.split(separator).map(move |text| {
@@ -27,7 +28,8 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The three parts of each entry; an entry with more or fewer becomes a flaw. Empty entries are skipped, as the proxy does.
+/// The three parts of each entry; an entry with more or fewer becomes a flaw. Empty entries are skipped, as
+/// the proxy does.
 pub(super) fn entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> Vec<[Piece<'a>; 3]> {
     let pieces = Piece { text, start: 0 }
         .split("##")

@@ -1,4 +1,5 @@
-//! Removes the undo record from the annotations of a pod template: the counterpart of the editor's `annotation` module.
+//! Removes the undo record from the annotations of a pod template: the counterpart of the editor's
+//! `annotation` module.
 
 use mainstay_yaml::{NodeId, NodeKind};
 

@@ -1,5 +1,5 @@
-//! Undoes what the record of a pod names: the counterpart of [`crate::editor::flow`]. Lists that a formatter has turned into
-//! block style since are handled as well.
+//! Undoes what the record of a pod names: the counterpart of [`crate::editor::flow`]. Lists that a formatter
+//! has turned into block style since are handled as well.
 
 use std::collections::BTreeSet;
 

@@ -22,8 +22,8 @@ pub(crate) fn contains(text: &[u8], part: &str) -> bool {
     text.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// Fails unless `given` is `wanted`: byte for byte, or as objects if `injected` holds an undo record. A text without brackets
-/// and braces is block YAML, which is restored byte for byte in any case.
+/// Fails unless `given` is `wanted`: byte for byte, or as objects if `injected` holds an undo record. A text
+/// without brackets and braces is block YAML, which is restored byte for byte in any case.
 pub(crate) fn restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
     let is_block = !wanted.contains(&b'{') && !wanted.contains(&b'[');
     if given == wanted || (!is_block && has_record(injected) && same_objects(given, wanted)) {
@@ -37,8 +37,8 @@ pub(crate) fn restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) 
     ))
 }
 
-/// Fails unless a run over `earlier` with other options gave the same as a fresh run: byte for byte, or the same objects if one
-/// of the texts holds an undo record.
+/// Fails unless a run over `earlier` with other options gave the same as a fresh run: byte for byte, or the
+/// same objects if one of the texts holds an undo record.
 pub(crate) fn converged(law: &str, earlier: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
     let is_flow = has_record(earlier) || has_record(wanted);
     if given == wanted || (is_flow && same_objects(given, wanted)) {

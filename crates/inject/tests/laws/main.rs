@@ -1,5 +1,6 @@
-//! The laws over generated manifests: thousands of texts in many styles, each injected, injected again, taken back, and
-//! compared with a second opinion that knows values only. `LAWS=n` runs n cases; a failing case prints its seed.
+//! The laws over generated manifests: thousands of texts in many styles, each injected, injected again, taken
+//! back, and compared with a second opinion that knows values only. `LAWS=n` runs n cases; a failing case
+//! prints its seed.
 
 // A test may fail by any means, and is told its share from outside.
 #![allow(
@@ -147,7 +148,8 @@ fn same(law: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
     ))
 }
 
-/// Every line of the input is in the output, in its order: as it was, as a comment, or with something in its brackets.
+/// Every line of the input is in the output, in its order: as it was, as a comment, or with something in its
+/// brackets.
 fn kept(before: &[u8], after: &[u8]) -> Result<(), String> {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let mut rest = after.split_inclusive('\n');

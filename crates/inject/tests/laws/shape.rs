@@ -1,4 +1,5 @@
-//! What a generated manifest says, before it is text: takes dice, gives trees of workloads and of things around them.
+//! What a generated manifest says, before it is text: takes dice, gives trees of workloads and of things
+//! around them.
 
 use crate::dice::Dice;
 

@@ -1,4 +1,5 @@
-//! The same thing said in many ways: takes shapes and dice, gives YAML text in block, flow, JSON and mixed styles.
+//! The same thing said in many ways: takes shapes and dice, gives YAML text in block, flow, JSON and mixed
+//! styles.
 
 use crate::dice::Dice;
 use crate::shape::{Shape, object};

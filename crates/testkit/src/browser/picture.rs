@@ -1,41 +1,41 @@
-//! A picture: takes the bytes of a PNG as browsers write them (eight bits, with or without transparency, not interlaced), gives its colours.
+//! Screenshots: parses PNG as browsers write it (eight bits, with or without alpha, not interlaced).
 
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 
-/// No picture of ours is larger.
+/// Maximum size of a screenshot.
 const MOST: u64 = 400_000_000;
 
-/// Why it cannot be read.
+/// Errors of parsing a screenshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenshotError {
-    /// It is something else.
+    /// Not a PNG.
     #[error("not a PNG")]
     NotPng,
-    /// It is one of those that browsers do not write.
+    /// An unsupported PNG format.
     #[error("a PNG of a sort that is not read here")]
     Sort,
-    /// It ends early, or cannot be unpacked.
+    /// The data is truncated or cannot be decompressed.
     #[error("a damaged PNG")]
     Damaged,
 }
 
-/// A picture.
+/// A screenshot.
 #[derive(Clone, Debug)]
 pub struct Screenshot {
-    /// As it came.
+    /// The PNG bytes.
     pub png: Vec<u8>,
-    /// How wide it is.
+    /// Width in pixels.
     pub width: usize,
-    /// How high.
+    /// Height.
     pub height: usize,
     channels: usize,
     bytes: Vec<u8>,
 }
 
 impl Screenshot {
-    /// Reads one.
+    /// Parses a PNG.
     pub fn read(png: Vec<u8>) -> Result<Self, ScreenshotError> {
         let mut rest = png
             .strip_prefix(b"\x89PNG\r\n\x1a\n")
@@ -68,7 +68,7 @@ impl Screenshot {
         })
     }
 
-    /// Red, green and blue at a place; nothing outside.
+    /// Red, green and blue of a pixel; `None` outside.
     #[must_use]
     pub fn colour(&self, x: usize, y: usize) -> Option<[u8; 3]> {
         if x >= self.width || y >= self.height {
@@ -91,7 +91,7 @@ fn header(data: &[u8]) -> Result<(usize, usize, usize), ScreenshotError> {
     Ok((size(width), size(height), channels))
 }
 
-/// Every row says how it differs from its neighbours.
+/// Reverses the row filters.
 fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8>, ScreenshotError> {
     let mut above = vec![0; row];
     let mut out = Vec::with_capacity(row * height);
@@ -124,7 +124,7 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
     }
 }
 
-/// Paeth's: of the three, the one nearest to left + up − corner.
+/// The Paeth predictor: the neighbour nearest to left + up − upper left.
 fn nearest(left: u8, up: u8, corner: u8) -> u8 {
     let guess = i16::from(left) + i16::from(up) - i16::from(corner);
     let far = |from: u8| (guess - i16::from(from)).abs();

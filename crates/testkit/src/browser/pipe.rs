@@ -1,4 +1,4 @@
-//! The browser as a process: takes questions, gives answers, keeps what it says unasked. Messages end with a zero byte.
+//! The browser process: requests, responses and events over a pipe. Messages end with a zero byte.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use super::BrowserError;
 
-/// Longer than anything takes, even where many tests share a core.
+/// Response timeout, generous for tests that share a core.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The debugging pipe is on descriptors 3 and 4; a shell puts ours there, and is replaced by the browser.
+/// The debugging pipe uses descriptors 3 and 4; a shell puts ours there and is replaced by the browser.
 const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
 
 const FLAGS: [&str; 14] = [
     "--headless",
-    // Pages of ours only, and tests run as root in containers.
+    // Only our own pages are opened, and tests run as root in containers.
     "--no-sandbox",
     "--no-zygote",
-    // One process: it ends with us, whatever happens.
+    // A single process, which ends with the test.
     "--single-process",
     "--in-process-gpu",
     "--use-gl=angle",
@@ -36,7 +36,7 @@ const FLAGS: [&str; 14] = [
     "--remote-debugging-pipe",
 ];
 
-/// A browser that listens on a pipe.
+/// A browser controlled by a pipe.
 #[derive(Debug)]
 pub(super) struct Pipe {
     child: Child,
@@ -80,7 +80,7 @@ impl Pipe {
         })
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for its response.
     pub(super) fn call(
         &mut self,
         method: &str,
@@ -110,7 +110,7 @@ impl Pipe {
             })
     }
 
-    /// Waits until something has happened.
+    /// Waits for an event.
     pub(super) fn wait_for(&mut self, event: &str) -> Result<(), BrowserError> {
         let is_it = |said: &Value| said.get("method").and_then(Value::as_str) == Some(event);
         if self.events.iter().any(is_it) {
@@ -131,12 +131,12 @@ impl Pipe {
         }
     }
 
-    /// What it said unasked.
+    /// Received events.
     pub(super) fn events(&self) -> &[Value] {
         &self.events
     }
 
-    /// Forgets what it said unasked.
+    /// Clears the received events.
     pub(super) fn forget(&mut self) {
         self.events.clear();
     }

@@ -1,4 +1,4 @@
-//! Who asked how often: takes an API server's audit log, gives exact counts of reads and writes per user.
+//! Counts reads and writes per user from an API server's audit log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The log of one API server.
+/// The audit log of one API server.
 #[derive(Clone, Debug)]
 pub struct Audit {
     path: PathBuf,
     from: u64,
 }
 
-/// What one user asked for.
+/// Request counts of one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// `get`, `list` and `watch`.
@@ -23,10 +23,10 @@ pub struct Count {
     pub writes: usize,
 }
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Who.
+    /// The user.
     pub user: String,
     /// `get`, `create`, …
     pub verb: String,
@@ -37,7 +37,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it can change nothing.
+    /// Whether it is a read.
     #[must_use]
     pub fn is_read(&self) -> bool {
         ["get", "list", "watch"].contains(&self.verb.as_str())
@@ -49,14 +49,14 @@ impl Audit {
         Self { path, from: 0 }
     }
 
-    /// Counts from here on.
+    /// Discards earlier entries.
     pub fn reset(&mut self) -> io::Result<()> {
         self.from = std::fs::metadata(&self.path)?.len();
         Ok(())
     }
 
-    /// Every request since the last [`reset`](Self::reset). The log is written before a request is answered, so that
-    /// whoever has an answer finds its line here.
+    /// Returns every request since the last [`reset`](Self::reset). The log is written before the response is
+    /// sent, so it contains every completed request.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.from))?;

@@ -1,4 +1,5 @@
-//! Several clusters in one namespace: takes nothing, gives each its own ports and ranges, and takes them back.
+//! Several clusters in one namespace: takes nothing, gives each its own ports and ranges, and takes them
+//! back.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};

@@ -34,7 +34,7 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The end of its log.
+    /// The last lines of its log.
     pub(crate) fn last_words(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! What a kubelet and a scheduler ask of the API server: takes a pod and what to say of it, gives the pod as it is stored.
+//! API calls of the kubelet and the scheduler.
 
 use http::Request;
 use kube::Client;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::KubeletError;
 use super::play::now;
 
-/// The two who ask: their names show in `managedFields`.
+/// Clients of both; their names appear in `managedFields`.
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) kubelet: Client,
@@ -19,7 +19,7 @@ pub(super) struct Api {
 type Reply = Result<Value, Box<kube::Error>>;
 
 impl Api {
-    /// Makes a node that is ready: the taint that admission puts on new nodes goes.
+    /// Creates a ready node and removes the taint that admission adds to new nodes.
     pub(super) async fn make_node(&self, number: usize) -> Result<(), KubeletError> {
         let node = node(number, now());
         let name = tree::text(&node, &["metadata", "name"]).to_owned();
@@ -38,7 +38,7 @@ impl Api {
             .map_err(failed)
     }
 
-    /// Gives a pod its node.
+    /// Binds a pod to a node.
     pub(super) async fn bind(&self, pod: &Value, node: &str) -> Reply {
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding",

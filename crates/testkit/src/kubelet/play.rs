@@ -1,4 +1,5 @@
-//! The play itself: takes what is heard of pods, nodes and processes, gives each pod the next step of its life.
+//! The play itself: takes what is heard of pods, nodes and processes, gives each pod the next step of its
+//! life.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -338,7 +339,8 @@ impl Play {
         }
     }
 
-    /// The reply is what the next step starts from; a pod that is gone is forgotten, and whoever else failed tries again.
+    /// The reply is what the next step starts from; a pod that is gone is forgotten, and whoever else failed
+    /// tries again.
     fn settle(&mut self, uid: &str, reply: Result<Value, Box<kube::Error>>) {
         match reply {
             Ok(pod) if tree::text(&pod, &["metadata", "uid"]) == uid => {
@@ -425,7 +427,8 @@ impl Guest {
     }
 }
 
-/// All objects of a kind as they are and change. Errors of the watch are waited out: the server may be away for a while.
+/// All objects of a kind as they are and change. Errors of the watch are waited out: the server may be away
+/// for a while.
 fn watch<K>(client: &Client) -> BoxStream<'static, Event<DynamicObject>>
 where
     K: kube::Resource<DynamicType = ()>,

@@ -1,4 +1,4 @@
-//! Real processes behind pods: takes a command and a probe, says when it is ready and when it has ended.
+//! Real processes behind pods: command, readiness probe and exit code.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -14,74 +14,75 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// The making of a process, which may need to ask the cluster first.
+/// A process that is being created, which may need API calls first.
 pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, String>> + Send>>;
 
 /// Decides which pods are real processes.
 pub trait PodBackend: Send + Sync {
-    /// The process behind a pod that has this address; none when its script shall do. Asked again for every start.
+    /// Returns the process for a pod with this address, or `None` if its script applies. Called for every
+    /// start.
     fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture>;
 }
 
-/// What is to stand behind a pod.
+/// A process behind a pod.
 pub struct PodProcess(Box<dyn FnOnce(Line) -> Life + Send>);
 
-/// All that happens behind a pod, until the exit code of its end.
+/// The lifetime of a pod's process; resolves to its exit code.
 pub type Life = Pin<Box<dyn Future<Output = i32> + Send>>;
 
-/// How a pod's life and the kubelet talk.
+/// Channel between a pod's process and the kubelet.
 pub struct Line {
     stop: oneshot::Receiver<Duration>,
     ready: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 impl Line {
-    /// Says whether the pod is ready.
+    /// Reports whether the pod is ready.
     pub fn tell_ready(&self, ready: bool) {
         (self.ready)(ready);
     }
 
-    /// Waits until the pod shall stop; gives how long it may take.
+    /// Waits until the pod must stop; returns the grace period.
     pub async fn stopped(&mut self) -> Duration {
         match (&mut self.stop).await {
             Ok(grace) => grace,
-            // Whoever could say so is gone, and this life will be ended with it.
+            // The kubelet is gone, and this future is dropped with it.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
 impl PodProcess {
-    /// A process that is started at once.
+    /// A process that is started immediately.
     #[must_use]
     pub fn process(command: Command, probe: Probe) -> Self {
         Self::life(|line| Box::pin(run(command, probe, line)))
     }
 
-    /// Whatever this does.
+    /// A custom lifetime.
     #[must_use]
     pub fn life(live: impl FnOnce(Line) -> Life + Send + 'static) -> Self {
         Self(Box::new(live))
     }
 }
 
-/// How to find out whether a process is ready.
+/// Readiness probes.
 #[derive(Clone, Debug)]
 pub enum Probe {
-    /// Somebody listens here.
+    /// The port accepts connections.
     Tcp(SocketAddr),
-    /// A read of this path is answered with 200.
+    /// A GET of this path returns 200.
     Http(SocketAddr, String),
 }
 
-/// What is told of a process.
+/// Events of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Ready(bool),
     Exited(i32),
 }
 
-/// A process that was started, or is about to be; dropped, it is killed.
+/// A started process; killed when dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     stop: Option<oneshot::Sender<Duration>>,
@@ -89,7 +90,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts it; news come with `tag`.
+    /// Starts the process; its events are sent with `tag`.
     pub(super) fn start<T: Clone + Send + Sync + 'static>(
         making: PodProcessFuture,
         tag: T,
@@ -114,7 +115,7 @@ impl Running {
         }
     }
 
-    /// Asks it to stop within `grace`; its exit is told as news.
+    /// Requests a stop within `grace`; its exit is sent as an event.
     pub(super) fn stop(&mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(grace);
@@ -128,9 +129,9 @@ impl Drop for Running {
     }
 }
 
-/// As a shell says it of a command that it cannot start.
+/// Exit code of a shell for a command that cannot be started.
 pub(crate) const NOT_STARTED: i32 = 127;
-/// Between two probes, before and after the first success.
+/// Probe intervals before and after the first success.
 pub(crate) const EAGER: Duration = Duration::from_millis(50);
 pub(crate) const CALM: Duration = Duration::from_secs(1);
 
@@ -155,7 +156,7 @@ async fn run(mut command: Command, probe: Probe, mut line: Line) -> i32 {
     }
 }
 
-/// What a process that a signal ended is said to have ended with.
+/// Exit code of a process ended by a signal.
 pub(crate) const KILLED: i32 = 137;
 
 async fn end(child: &mut Child, grace: Duration) -> i32 {
@@ -182,7 +183,7 @@ impl Probe {
     }
 }
 
-/// The status code of a read: enough of HTTP for a probe.
+/// The status code of a GET: enough HTTP for a probe.
 async fn get(address: SocketAddr, path: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     // Envoy does not speak 1.0.

@@ -1,6 +1,6 @@
-//! The application of the mesh: takes its settings from the environment, answers with its name and, where it has one, what its upstream answered.
+//! The test application of the mesh: responds with its name and its upstream's response.
 //!
-//! It is the test program itself, started again: so there is nothing to build, and it runs wherever the test does.
+//! It is the test program itself, started again: nothing has to be built.
 
 #![allow(clippy::print_stderr, reason = "a pod's log")]
 
@@ -17,19 +17,19 @@ use super::http::{Connection, read_head};
 
 /// The image of this application in pods.
 pub const APP_IMAGE: &str = "mesh.test/app:1";
-/// Where it listens.
+/// Its port.
 pub const APP_PORT: u16 = 8080;
-/// Set where the program shall be the application.
+/// Environment variable that turns the program into the application.
 pub(super) const NAME: &str = "MESH_APP_NAME";
-/// Whom it asks for every request: `host:port`.
+/// Its upstream: `host:port`.
 pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
 
-/// The path for whoever wants to know only whether it is up: answered without asking the upstream.
+/// Readiness path, served without a request to the upstream.
 pub const READY: &str = "/ready";
 /// A file: while it exists, an application that starts does not come up.
 pub const HELD_BY: &str = "MESH_APP_HELD_BY";
 
-/// Becomes the application if the environment says so; called first thing by `main`.
+/// Runs the application if the environment says so; call it first in `main`.
 #[must_use]
 pub fn become_app() -> Option<ExitCode> {
     let name = std::env::var(NAME).ok()?;
@@ -71,7 +71,7 @@ fn serve(name: String) -> std::io::Result<()> {
 }
 
 impl App {
-    /// Told to stop, it finishes what it has begun.
+    /// Finishes open requests after a stop signal.
     async fn wait_for_end(&self) -> std::io::Result<()> {
         signal(SignalKind::terminate())?.recv().await;
         self.closing.store(true, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl App {
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Never asks twice: a failure must show. What takes long is told, with the step that did.
+/// Never retries: a failure must be visible. Slow requests are reported with the slow step.
 fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
     let begin = Instant::now();
     let mut steps = Vec::new();
@@ -136,7 +136,7 @@ fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, S
     asked
 }
 
-/// From here on a request is slow.
+/// Threshold of a slow request.
 const SLOW: Duration = Duration::from_secs(1);
 
 fn ask_in_steps(

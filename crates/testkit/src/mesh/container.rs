@@ -1,4 +1,4 @@
-//! One process of a pod: takes what was started, gives its probe, its end and its exit code. Dropped, it and its children are killed.
+//! One process of a pod: probe, stop and exit code. It and its children are killed when dropped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,14 +13,14 @@ use crate::kubelet::{KILLED, Probe};
 
 pub(super) struct Process {
     pub(super) container: Container,
-    /// Whether somebody has waited for its end already.
+    /// Whether its exit code was collected already.
     pub(super) has_ended: bool,
     child: Child,
     group: Pid,
 }
 
 impl Process {
-    /// It leads a group of its own.
+    /// It is the leader of its process group.
     pub(super) fn new(container: Container, child: Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self {
@@ -35,20 +35,20 @@ impl Process {
         self.group.as_raw()
     }
 
-    /// How to find out whether it is ready.
+    /// Its readiness probe.
     pub(super) fn probe(&self, ip: Ipv4Addr) -> Option<Probe> {
         let (port, path) = self.container.probe.clone()?;
         Some(Probe::Http(SocketAddr::new(ip.into(), port), path))
     }
 
-    /// Its exit code, once it has ended.
+    /// Waits for the exit code.
     pub(super) async fn wait(&mut self) -> i32 {
         let status = self.child.wait().await;
         self.has_ended = true;
         status.ok().and_then(|status| status.code()).unwrap_or(KILLED)
     }
 
-    /// Asks it to end, and ends it when it has not by then.
+    /// Stops the process: SIGTERM, then SIGKILL after the grace period.
     pub(super) async fn stop(&mut self, deadline: Instant) -> i32 {
         if !self.has_ended {
             let _ = kill(self.group, Signal::SIGTERM);
@@ -63,12 +63,12 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The proxy is a child of its agent and would outlive it.
+        // The proxy is a child of its agent and would survive it.
         let _ = killpg(self.group, Signal::SIGKILL);
     }
 }
 
-/// All at once; true where there are none.
+/// Probes all of them concurrently; true for an empty list.
 pub(super) async fn all_succeed(probes: &[Probe]) -> bool {
     let found = join_all(probes.iter().map(Probe::succeeds)).await;
     found.into_iter().all(|found| found)

@@ -1,31 +1,31 @@
-//! Enough of HTTP for applications, load and questions: takes a connection, gives answers; blocking, so that it can run inside any pod's network.
+//! Minimal blocking HTTP for applications, load and checks; it can run inside any pod's network.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code.
     pub code: u16,
     /// The body.
     pub body: String,
-    /// Whether the server wants no more on this connection.
+    /// Whether the server closes the connection.
     pub closes: bool,
 }
 
-/// A connection that is kept.
+/// A keep-alive connection.
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<TcpStream>,
 }
 
-/// No header or body of ours is longer.
+/// Maximum length of headers and bodies.
 const LONGEST: u64 = 16 << 20;
 
 impl Connection {
-    /// Connects; nothing on it may take longer than `patience`.
+    /// Connects; every operation has this `timeout`.
     pub fn open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_nodelay(true)?;
@@ -36,7 +36,7 @@ impl Connection {
         })
     }
 
-    /// Asks for a path.
+    /// Sends a GET request.
     pub fn get(&mut self, host: &str, path: &str) -> io::Result<Reply> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
@@ -93,12 +93,12 @@ impl Connection {
     }
 }
 
-/// One question on a connection of its own.
+/// Sends one GET request on a new connection.
 pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<Reply> {
     Connection::open(address, patience)?.get(&address.to_string(), path)
 }
 
-/// The lines before a body.
+/// Headers of a message.
 pub(super) struct Head(Vec<String>);
 
 impl Head {
@@ -106,7 +106,7 @@ impl Head {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// A header's value.
+    /// The value of a header.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         let mut pairs = self.0.iter().skip(1).filter_map(|line| line.split_once(':'));
         let (_, value) = pairs.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
@@ -114,7 +114,7 @@ impl Head {
     }
 }
 
-/// None where the other side has closed before it began.
+/// `None` if the peer closed the connection before the first byte.
 pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
     let mut lines = Vec::new();
     loop {

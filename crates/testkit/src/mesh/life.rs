@@ -1,10 +1,11 @@
-//! The life of a pod as processes: takes a household, starts it in its order, says when it is ready, ends it in its order.
+//! Lifecycle of a pod as processes: starts containers in order, reports readiness, stops them in order.
 //!
 //! ```text
 //! network, redirect ─▶ sidecars, each ready ─▶ containers ─▶ probes … told to stop ─▶ hooks ─▶ containers end ─▶ sidecars end
 //! ```
 //!
-//! Unlike a kubelet it restarts the pod as a whole when a container ends, and probes more eagerly than pods ask for.
+//! Unlike a kubelet it restarts the whole pod when a container ends, and probes more often than the pod
+//! specifies.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -26,7 +27,7 @@ use super::rules;
 use super::works::Works;
 use crate::kubelet::{CALM, EAGER, KILLED, Line, NOT_STARTED, Probe};
 
-/// A pod about to live.
+/// A pod that is being started.
 pub(super) struct Newborn {
     pub(super) works: Works,
     pub(super) pod: Value,
@@ -34,10 +35,10 @@ pub(super) struct Newborn {
     pub(super) ip: Ipv4Addr,
 }
 
-/// So many failed probes in a row make a ready pod unready.
+/// Number of consecutive failed probes that make a ready pod unready.
 const TOLERANCE: u32 = 3;
 
-/// From beginning to end; gives the exit code.
+/// Runs the pod to its end; returns the exit code.
 pub(super) async fn live(newborn: Newborn, mut line: Line) -> i32 {
     let (works, name) = (newborn.works.clone(), full_name(&newborn.pod));
     let log = works.log(&newborn.pod, "life");
@@ -103,7 +104,7 @@ impl Newborn {
 }
 
 impl Household {
-    /// The version of its proxy.
+    /// Version of its proxy.
     fn proxy(&self) -> Option<&str> {
         let mut all = self.sidecars.iter().chain(&self.containers);
         all.find_map(|container| match &container.program {
@@ -113,7 +114,7 @@ impl Household {
     }
 }
 
-/// Where the processes of a pod run.
+/// Network and files of a running pod.
 struct Place {
     works: Works,
     pod: Value,
@@ -129,7 +130,7 @@ impl Place {
         Ok(process)
     }
 
-    /// Inside the pod's network.
+    /// Runs a command inside the pod's network.
     fn spawn(&self, mut command: Command) -> io::Result<Child> {
         let runtime = tokio::runtime::Handle::current();
         self.resident.room.inside(move || {
@@ -138,7 +139,7 @@ impl Place {
         })
     }
 
-    /// What a container wants done before it is asked to end.
+    /// Runs the preStop hook of a container.
     async fn prepare_end(&self, container: &Container) {
         match &container.before_stop {
             None => {}
@@ -155,7 +156,7 @@ impl Place {
     }
 }
 
-/// A pod that lives.
+/// A running pod.
 struct Running {
     place: Place,
     ip: Ipv4Addr,
@@ -191,7 +192,7 @@ impl Running {
         }
     }
 
-    /// The end of the first process that ends.
+    /// Waits for the first process to end.
     async fn end(&mut self) -> i32 {
         let all = self.sidecars.iter_mut().chain(&mut self.containers);
         let waits: Vec<_> = all
@@ -204,7 +205,7 @@ impl Running {
         select_all(waits).await.0
     }
 
-    /// Hooks first, then the containers, then what served them.
+    /// Stops the pod: hooks, then containers, then sidecars.
     async fn stop(mut self, grace: Duration) -> i32 {
         let (place, deadline) = (&self.place, Instant::now() + grace);
         let hooks = join_all(self.sidecars.iter().map(|one| place.prepare_end(&one.container)));

@@ -1,4 +1,4 @@
-//! Load: takes an address and a rate, sends requests at their due times whatever comes back, keeps every result.
+//! Load generator: sends requests at their due times regardless of responses, and keeps every result.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use super::http::Connection;
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was due, since the load began.
+    /// Due time since the start.
     pub due: Duration,
-    /// From then until it was answered: who is late because of others counts, too.
+    /// Time from the due time to the response, including delays by earlier requests.
     pub latency: Duration,
-    /// Why it failed.
+    /// The error, if it failed.
     pub failure: Option<String>,
 }
 
-/// Requests under way.
+/// A running load.
 #[derive(Debug)]
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -27,17 +27,18 @@ pub struct Load {
     begin: Instant,
 }
 
-/// Everything that came of a load, by due time.
+/// Results of a load, sorted by due time.
 #[derive(Clone, Debug, Default)]
 pub struct Results(pub Vec<Sample>);
 
-/// Connections that are kept; each request has the time of so many before the next on its connection is due.
+/// Number of keep-alive connections; each request has this many intervals until the next one on its
+/// connection.
 const WORKERS: u32 = 16;
-/// After this a request has failed.
+/// Request timeout.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Load {
-    /// Begins: so many requests per second for `/` to this address, until told to stop.
+    /// Starts sending `per_second` requests for `/` to this address.
     #[must_use]
     pub fn start(address: SocketAddr, per_second: u32) -> Self {
         let (stop, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
@@ -57,13 +58,13 @@ impl Load {
         Self { stop, workers, begin }
     }
 
-    /// How long it has been running.
+    /// Time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// Ends it. Waits for what is under way.
+    /// Stops the load and waits for open requests.
     #[must_use]
     pub fn finish(mut self) -> Results {
         self.stop.store(true, Ordering::Relaxed);
@@ -110,7 +111,7 @@ impl Worker {
         samples
     }
 
-    /// Never tries twice: a failure must show.
+    /// Never retries: a failure must be visible.
     fn request(&self, kept: &mut Option<Connection>) -> Result<(), String> {
         let mut connection = match kept.take() {
             Some(connection) => connection,
@@ -132,13 +133,13 @@ impl Worker {
 }
 
 impl Results {
-    /// How many were sent.
+    /// Number of requests.
     #[must_use]
     pub fn sent(&self) -> usize {
         self.0.len()
     }
 
-    /// Those that failed.
+    /// Failed requests.
     pub fn failures(&self) -> impl Iterator<Item = &Sample> {
         self.0.iter().filter(|sample| sample.failure.is_some())
     }
@@ -153,7 +154,7 @@ impl Results {
             .unwrap_or_default()
     }
 
-    /// The latency that so many in a hundred do not exceed.
+    /// Latency percentile.
     #[must_use]
     pub fn percentile(&self, percent: usize) -> Duration {
         let mut latencies: Vec<Duration> = self.0.iter().map(|sample| sample.latency).collect();
@@ -162,14 +163,14 @@ impl Results {
         latencies.get(at).copied().unwrap_or_default()
     }
 
-    /// Sent per second, over the whole.
+    /// Average requests per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         let last = self.0.last().map_or(Duration::ZERO, |sample| sample.due);
         self.sent() as f64 / last.as_secs_f64().max(1.0)
     }
 
-    /// How many were answered and how many failed, second by second.
+    /// Successful and failed requests per second.
     #[must_use]
     pub fn by_second(&self) -> Vec<(usize, usize)> {
         let mut seconds = Vec::new();

@@ -1,4 +1,4 @@
-//! Names of Services: takes questions of the resolvers in pods, gives the addresses the cluster has for them. Enough of DNS for that.
+//! Minimal DNS server for the names of Services.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::UdpSocket;
 
-/// `name.namespace` and its address, shared with whoever watches Services.
+/// Addresses by `name.namespace`, shared with the Service watch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(Arc<Mutex<BTreeMap<String, Ipv4Addr>>>);
 
 impl Names {
-    /// All there are from now on.
+    /// Replaces all names.
     pub(super) fn set(&self, names: BTreeMap<String, Ipv4Addr>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// The address of `name.namespace`, with or without `.svc` and the cluster's domain.
+    /// Resolves `name.namespace`, with or without `.svc` and the cluster domain.
     pub(super) fn find(&self, name: &str) -> Option<Ipv4Addr> {
         let name = name.trim_end_matches('.');
         let name = name.strip_suffix(".cluster.local").unwrap_or(name);
@@ -25,7 +25,7 @@ impl Names {
         names.get(&name.to_ascii_lowercase()).copied()
     }
 
-    /// Answers for good.
+    /// Serves until dropped.
     pub(super) async fn serve(self, socket: UdpSocket) {
         let mut buffer = [0; 512];
         loop {
@@ -40,7 +40,7 @@ impl Names {
     }
 
     async fn send(&self, socket: &UdpSocket, answer: &[u8], asker: SocketAddr) {
-        // A resolver that hears nothing asks again.
+        // A resolver without a response retries.
         let _ = socket.send_to(answer, asker).await;
     }
 
@@ -70,15 +70,15 @@ impl Names {
 const HEADER: usize = 12;
 /// A record of an IPv4 address.
 const ADDRESS: u16 = 1;
-/// A reply with authority, recursion asked for and to be had.
+/// Flags: authoritative response, recursion desired and available.
 const ANSWERED: u16 = 0x8580;
 const NO_SUCH_NAME: u16 = 3;
-/// The name of the question, by its place.
+/// Pointer to the name in the query.
 const SAME_NAME: u16 = 0xC000 | HEADER as u16;
-/// Seconds that an answer may be kept.
+/// TTL in seconds.
 const LIFETIME: u32 = 5;
 
-/// The name that is asked for, and where it ends.
+/// Parses the queried name; returns it with its end.
 fn asked_name(question: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {

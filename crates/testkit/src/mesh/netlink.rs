@@ -1,6 +1,6 @@
-//! Messages to the kernel's packet filter: takes tables, chains and rules, has the kernel take all of them or none.
+//! nftables over netlink: tables, chains and rules in one transaction.
 //!
-//! No tool is needed that a machine may lack: the kernel's own protocol is small. Numbers are those of `linux/netfilter/nf_tables.h`.
+//! No external tool is needed. Numbers are those of `linux/netfilter/nf_tables.h`.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// Messages that take effect together.
+/// A transaction.
 #[derive(Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -20,14 +20,14 @@ pub(super) struct Batch {
     table: &'static str,
 }
 
-/// Where packets meet a chain.
+/// Hooks of chains.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hook {
-    /// As they come in.
+    /// Incoming packets.
     Arriving,
-    /// As a process here sends them.
+    /// Packets of local processes.
     Sending,
-    /// As they go out.
+    /// Outgoing packets.
     Leaving,
 }
 
@@ -50,7 +50,7 @@ const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 
 impl Batch {
-    /// An empty table of this name, whatever it held before.
+    /// Replaces the table of this name by an empty one.
     pub(super) fn of_table(table: &'static str) -> Self {
         let mut batch = Self {
             bytes: Vec::new(),
@@ -58,7 +58,7 @@ impl Batch {
             table,
         };
         batch.frame(BATCH_BEGIN, REQUEST, 0, &[]);
-        // Made first, so that there is one to delete.
+        // Created first, so that the delete succeeds.
         for kind in [NEW_TABLE, DELETE_TABLE, NEW_TABLE] {
             batch.push(kind, 0, &attribute(1, &text(table)));
         }
@@ -107,7 +107,7 @@ impl Batch {
         self.count += 1;
     }
 
-    /// One message; its number is its place, so that a refusal can be told apart.
+    /// Adds a message; its sequence number is its index, so that errors can be assigned.
     fn frame(&mut self, kind: u16, flags: u16, resource: u16, body: &[u8]) {
         let is_border = kind == BATCH_BEGIN || kind == BATCH_END;
         let (family, resource) = if is_border {
@@ -127,7 +127,7 @@ impl Batch {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Sends it to the kernel, for the network namespace of the calling thread.
+    /// Sends the transaction to the kernel, for the network namespace of the calling thread.
     pub(super) fn commit(mut self) -> io::Result<()> {
         let expected = self.count;
         self.frame(BATCH_END, REQUEST, 0, &[]);
@@ -138,7 +138,7 @@ impl Batch {
             SockProtocol::NetlinkNetFilter,
         )?;
         setsockopt(&kernel, sockopt::ReceiveTimeout, &TimeVal::seconds(5))?;
-        // A reply per message must fit: whoever is not root has less room, which still does.
+        // Buffer for one reply per message; the limit for non-root users still suffices.
         let _ = setsockopt(&kernel, sockopt::RcvBufForce, &(8 << 20));
         let _ = setsockopt(&kernel, sockopt::SndBufForce, &(8 << 20));
         bind(kernel.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
@@ -155,7 +155,7 @@ impl Batch {
 /// Length, kind, flags, number, sender.
 const HEADER: usize = 16;
 
-/// How many messages were taken; the first refusal is the error.
+/// Number of acknowledged messages; the first error is returned.
 fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
     let mut taken = 0;
     while let Some((kind, number, code, rest)) = reply(bytes) {
@@ -172,7 +172,7 @@ fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
     Ok(taken)
 }
 
-/// Kind, number and code of the first reply, and what follows it.
+/// Type, sequence number and error code of the first reply, and the rest.
 fn reply(bytes: &[u8]) -> Option<(u16, u32, i32, &[u8])> {
     let four = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
     let length = u32::from_ne_bytes(four(0)?) as usize;
@@ -201,7 +201,7 @@ fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-/// The register that expressions hand their value on in, and a second one.
+/// Registers that pass values between expressions.
 const FIRST: [u8; 4] = 1_u32.to_be_bytes();
 const SECOND: [u8; 4] = 2_u32.to_be_bytes();
 const VERDICT: [u8; 4] = 0_u32.to_be_bytes();
@@ -245,34 +245,34 @@ impl Part {
         Self([meta(16), compare(&[6], true)].concat())
     }
 
-    /// Sent by a process of this user, or by any other.
+    /// Matches packets of processes of this user, or of any other.
     pub(super) fn user(user: u32, equal: bool) -> Self {
         Self([meta(10), compare(&user.to_ne_bytes(), equal)].concat())
     }
 
-    /// Leaves by loopback.
+    /// Matches packets that leave by loopback.
     pub(super) fn to_loopback() -> Self {
         let mut name = b"lo".to_vec();
         name.resize(16, 0);
         Self([meta(7), compare(&name, true)].concat())
     }
 
-    /// To this port, or to any other.
+    /// Matches the destination port, or any other.
     pub(super) fn port(port: u16, equal: bool) -> Self {
         Self([payload(2, 2, 2), compare(&port.to_be_bytes(), equal)].concat())
     }
 
-    /// From this address.
+    /// Matches the source address.
     pub(super) fn from(address: Ipv4Addr) -> Self {
         Self([payload(1, 12, 4), compare(&address.octets(), true)].concat())
     }
 
-    /// To this address, or to any other.
+    /// Matches the destination address, or any other.
     pub(super) fn to(address: Ipv4Addr, equal: bool) -> Self {
         Self([payload(1, 16, 4), compare(&address.octets(), equal)].concat())
     }
 
-    /// Once in so many times.
+    /// Matches one in `n` packets.
     pub(super) fn one_in(times: u32) -> Self {
         let draw = [
             attribute(1, &FIRST),
@@ -282,7 +282,7 @@ impl Part {
         Self([expression("numgen", &draw), compare(&0_u32.to_ne_bytes(), true)].concat())
     }
 
-    /// Whose destination was translated.
+    /// Matches packets with a translated destination.
     pub(super) fn translated() -> Self {
         let status = expression("ct", &[attribute(1, &FIRST), attribute(2, &SECOND)]);
         let masked = [
@@ -296,20 +296,20 @@ impl Part {
         Self([status, expression("bitwise", &masked), is_set].concat())
     }
 
-    /// Goes on as it is.
+    /// Accepts the packet.
     pub(super) fn accept() -> Self {
         let verdict = nested(2, &attribute(1, &u32::to_be_bytes(1)));
         let body = [attribute(1, &VERDICT), nested(2, &verdict)];
         Self(expression("immediate", &body))
     }
 
-    /// Goes to this port here instead.
+    /// Redirects to a local port.
     pub(super) fn redirect(port: u16) -> Self {
         let there = expression("redir", &[attribute(1, &FIRST)]);
         Self([load(FIRST, &port.to_be_bytes()), there].concat())
     }
 
-    /// Goes there instead.
+    /// Translates the destination.
     pub(super) fn translate(address: Ipv4Addr, port: u16) -> Self {
         let there = [
             attribute(1, &u32::to_be_bytes(1)),
@@ -325,7 +325,7 @@ impl Part {
         Self(parts.concat())
     }
 
-    /// Seems to come from here, so that the reply comes back this way.
+    /// Masquerades the source, so that replies return this way.
     pub(super) fn masquerade() -> Self {
         Self(expression("masq", &[]))
     }

@@ -1,4 +1,4 @@
-//! The machine that pods run on: takes the pods' and the Services' networks, gives a bridge between them, and puts all back when dropped.
+//! The node of the mesh: a bridge between pods and Services, removed when dropped.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use super::room::ip;
 use crate::isolation::LOCAL_RANGE;
 
-/// What pods are plugged into.
+/// Name of the bridge.
 pub(super) const BRIDGE: &str = "pods";
 
-/// What all links of pods belong to.
+/// Link group of all pods.
 pub(super) const POD_LINKS: u32 = 244;
 
-/// The bridge and the files that processes look up names with.
+/// The bridge and the name resolution files.
 #[derive(Debug)]
 pub(super) struct Node {
     services: String,
@@ -24,9 +24,9 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Sets it up; `folder` holds what replaces files of the system, for this mount namespace only.
+    /// Sets up the node; `directory` holds files that replace system files in this mount namespace.
     pub(super) fn set_up(address: Ipv4Addr, services: &str, folder: &Path) -> io::Result<Self> {
-        // Every address was local so far; pods now live behind the bridge.
+        // All addresses were local so far; pods are now behind the bridge.
         ip(&format!(
             "route del local {LOCAL_RANGE} dev lo\n\
              link add {BRIDGE} type bridge\n\
@@ -39,10 +39,11 @@ impl Node {
             mounts: Vec::new(),
         };
         fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-        // Pods that reach each other through a Service go by the node on purpose.
+        // Traffic between pods through a Service passes the node on purpose.
         fs::write("/proc/sys/net/ipv4/conf/all/send_redirects", "0")?;
         fs::write(format!("/proc/sys/net/ipv4/conf/{BRIDGE}/send_redirects"), "0")?;
-        // Two questions at once from one port may meet in the connection table, where one is dropped; waiting five seconds would look like an outage.
+        // Two concurrent DNS queries from one port may collide in the connection table, where one is dropped;
+        // the five-second retry would look like an outage.
         let resolver = format!(
             "nameserver {address}\nsearch svc.cluster.local cluster.local\noptions timeout:1 attempts:5 single-request\n"
         );
@@ -59,7 +60,7 @@ impl Node {
     }
 }
 
-/// Shows a file at another path too: also where the way to the first is barred to whoever reads it.
+/// Bind-mounts a file to another path, also readable where the original path is not.
 pub(super) fn bind(file: &Path, at: &Path) -> io::Result<()> {
     mount(Some(file), at, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
     Ok(())
@@ -70,7 +71,7 @@ impl Drop for Node {
         for path in &self.mounts {
             let _ = umount2(path, MntFlags::MNT_DETACH);
         }
-        // Networks of pods vanish when the kernel finds time; their links must not wait for that.
+        // The kernel removes pod networks lazily; their links must not wait for that.
         let services = &self.services;
         for command in [
             format!("link del group {POD_LINKS}\n"),

@@ -1,5 +1,4 @@
-//! What a pod comes to as processes: takes the pod as admission left it, gives its containers with programs, arguments, environment, probes
-//! and ends. Pure.
+//! Translates a pod into processes: programs, arguments, environment, probes and hooks. Pure.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,14 +9,14 @@ use serde_json::Value;
 
 use super::app;
 
-/// A pod whose containers we can run.
+/// A pod whose containers can be run as processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Household {
-    /// Whether istio-init put the proxy before it.
+    /// Whether istio-init redirects its traffic to the proxy.
     pub(super) redirected: bool,
-    /// Started one after another before the others, ended after them.
+    /// Started sequentially before the others, stopped after them.
     pub(super) sidecars: Vec<Container>,
-    /// Started and ended together.
+    /// Started and stopped together.
     pub(super) containers: Vec<Container>,
 }
 
@@ -28,23 +27,23 @@ pub(super) struct Container {
     pub(super) program: Program,
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
-    /// Where to ask whether it is ready.
+    /// Readiness probe.
     pub(super) probe: Option<(u16, String)>,
     pub(super) before_stop: Option<Hook>,
 }
 
-/// What an image holds.
+/// Program of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// istiod of a version.
     Istiod(String),
-    /// The proxy's agent of a version.
+    /// The agent of a version.
     Agent(String),
-    /// Our application.
+    /// The test application.
     App,
 }
 
-/// What is done before a container is asked to end.
+/// A preStop hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hook {
     Sleep(Duration),
@@ -52,7 +51,7 @@ pub(super) enum Hook {
     Run(Vec<String>),
 }
 
-/// None where one of its containers is no program of ours: its script plays it then.
+/// `None` if a container has an unknown image: its script applies then.
 pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<Household> {
     let own = Own { pod, ip, node };
     let inits = tree::list(pod, &["spec", "initContainers"]);
@@ -131,7 +130,7 @@ impl Own<'_> {
     }
 }
 
-/// Nobody limits anything here: what is said is what a small machine has.
+/// No limits are enforced; values of a small machine are reported.
 fn limit(resource: &str) -> &'static str {
     if resource == "limits.cpu" {
         "2"
@@ -172,7 +171,7 @@ fn expand(text: &str, environment: &BTreeMap<String, String>) -> String {
     expanded + rest
 }
 
-/// Where the container says to ask, for readiness.
+/// The readiness probe of a container.
 fn probe(container: &Value) -> Option<(u16, String)> {
     let http = tree::get(container, &["readinessProbe", "httpGet"])?;
     let port = tree::int(http, &["port"]).and_then(|port| u16::try_from(port).ok());

@@ -1,4 +1,4 @@
-//! Who lives where: takes pods as they begin and end, gives tests a way into their networks and to their processes.
+//! Running pods: access to their networks and processes for tests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,15 +10,15 @@ use nix::unistd::Pid;
 
 use super::room::Room;
 
-/// `namespace/name` and what runs behind it.
+/// Running pods by `namespace/name`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<Resident>>>>);
 
-/// A pod that runs.
+/// A running pod.
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) room: Room,
-    /// What ends is not noticed, and readiness stays as it was.
+    /// Whether exits and readiness are ignored.
     pub(super) neglected: AtomicBool,
     processes: Mutex<BTreeMap<String, i32>>,
 }
@@ -38,7 +38,7 @@ impl Resident {
         processes.insert(container.to_owned(), process);
     }
 
-    /// Ends a container at once.
+    /// Kills a container.
     pub(super) fn kill(&self, container: &str) -> io::Result<()> {
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         let process = processes.get(container).ok_or(io::ErrorKind::NotFound)?;

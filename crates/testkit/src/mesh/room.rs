@@ -1,4 +1,5 @@
-//! A pod's own network: takes its address, gives a namespace with one way out, the bridge. It goes with the value and its last process.
+//! Network namespace of a pod, connected to the bridge. It is removed when dropped and its last process has
+//! ended.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,11 +17,11 @@ pub(super) struct Room {
     space: File,
 }
 
-/// Names of links are never used again: the kernel may take a while to clear one away.
+/// Link names are never reused: the kernel may remove a link late.
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
 impl Room {
-    /// A new one, reachable at this address.
+    /// Creates a namespace that is reachable at this address.
     pub(super) fn open(address: Ipv4Addr, gateway: Ipv4Addr) -> io::Result<Self> {
         let link = format!("pod{}", LINKS.fetch_add(1, Ordering::Relaxed));
         let node = std::process::id();
@@ -45,7 +46,7 @@ impl Room {
         Ok(Self { space })
     }
 
-    /// Does something inside: sockets it opens and processes it starts belong there.
+    /// Runs a closure inside: its sockets and processes belong to the namespace.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         alone(|| {
             setns(&self.space, CloneFlags::CLONE_NEWNET)?;
@@ -54,19 +55,20 @@ impl Room {
     }
 }
 
-/// The same for everybody who ever has this address: neighbours remember it, for half a minute also that of a pod that is gone.
+/// A MAC address derived from the IP address: neighbours cache it for half a minute, also that of a removed
+/// pod.
 fn hardware_address(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-/// On a thread of its own, since a namespace is a thread's.
+/// On a separate thread, because a network namespace is a property of a thread.
 fn alone<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let joined = std::thread::scope(|scope| scope.spawn(work).join());
     joined.unwrap_or_else(|_| Err(io::Error::other("the thread inside a pod's network panicked")))
 }
 
-/// Has `ip` read its commands, in the network namespace of the calling thread.
+/// Runs `ip` commands in the network namespace of the calling thread.
 pub(super) fn ip(commands: &str) -> io::Result<()> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])

@@ -1,21 +1,21 @@
-//! The packet filter's rules of a mesh: takes a pod's exceptions or the cluster's Services, gives the batch that says so.
+//! Packet filter rules of a mesh: the redirect of a pod and the Services of the node.
 
 use std::net::Ipv4Addr;
 
 use super::netlink::{Batch, Hook, Part};
 
-/// Whose packets pass: the proxy runs as this user, as istio-init assumes.
+/// User of the proxy, as istio-init assumes; its packets are not redirected.
 pub(super) const PROXY_USER: u32 = 1337;
-/// Where the proxy takes what comes in, and what goes out.
+/// Inbound and outbound ports of the proxy.
 const INBOUND: u16 = 15_006;
 const OUTBOUND: u16 = 15_001;
-/// What reaches the pod past the proxy: ssh, ambient's tunnel, and the agent's own doors.
+/// Inbound ports that bypass the proxy: ssh, ambient's tunnel, and the agent's ports.
 const PAST_PROXY: [u16; 5] = [22, 15_008, 15_020, 15_021, 15_090];
 const TUNNEL: u16 = 15_008;
-/// From where the proxy hands requests on to the application.
+/// Source address of the proxy's requests to the application.
 const HANDED_ON: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 
-/// One port of a Service, with the pods behind it that are ready.
+/// A port of a Service with its ready pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Door {
     pub(super) address: Ipv4Addr,
@@ -23,7 +23,7 @@ pub(super) struct Door {
     pub(super) pods: Vec<(Ipv4Addr, u16)>,
 }
 
-/// What istio-init sets up in a pod.
+/// The rules of istio-init in a pod.
 pub(super) fn redirect() -> Batch {
     let mut batch = Batch::of_table("istio");
     batch.chain("in", Hook::Arriving);
@@ -36,7 +36,7 @@ pub(super) fn redirect() -> Batch {
     let by_proxy = || Part::user(PROXY_USER, true);
     let outgoing: [&[Part]; 6] = [
         &[loopback(), Part::from(HANDED_ON), Part::accept()],
-        // The application called itself by its Service: in again by the front door.
+        // The application called itself through its Service: handled as inbound.
         &[
             loopback(),
             Part::to(localhost, false),
@@ -55,7 +55,7 @@ pub(super) fn redirect() -> Batch {
     batch
 }
 
-/// What kube-proxy sets up on the node.
+/// The rules of kube-proxy on the node.
 pub(super) fn services(doors: &[Door]) -> Batch {
     let mut batch = Batch::of_table("services");
     batch.chain("in", Hook::Arriving);
@@ -71,7 +71,7 @@ pub(super) fn services(doors: &[Door]) -> Batch {
 }
 
 impl Door {
-    /// A fair share for every pod: the first of n gets one in n, the next one in n − 1 of the rest.
+    /// Equal shares: the first of n pods gets one in n, the next one in n − 1 of the rest.
     fn lead(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();
         for ((address, port), left) in self.pods.iter().zip(left) {

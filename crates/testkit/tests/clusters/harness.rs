@@ -1,4 +1,5 @@
-//! The harness itself: clusters start in seconds, are alone, know their users, count requests and leave nothing behind.
+//! The harness itself: clusters start in seconds, are alone, know their users, count requests and leave
+//! nothing behind.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::TcpStream;
@@ -126,7 +127,8 @@ async fn wait_for_the_end() {
     std::future::pending::<()>().await;
 }
 
-/// A killed program cannot clean up, so the namespace does: its processes end with it, its files were never on disk.
+/// A killed program cannot clean up, so the namespace does: its processes end with it, its files were never
+/// on disk.
 async fn a_killed_run_leaves_nothing() {
     for signal in ["KILL", "INT"] {
         let mut victim = Command::new(std::env::current_exe().unwrap())

@@ -1,4 +1,5 @@
-//! A real istiod behind the pods of its rendered chart: a pod in a labelled namespace comes out of the real webhook injected.
+//! A real istiod behind the pods of its rendered chart: a pod in a labelled namespace comes out of the real
+//! webhook injected.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The session of kubectl: what it prints on a real cluster and on the simulator over HTTPS is what is stored.
+//! The session of kubectl: what it prints on a real cluster and on the simulator over HTTPS is what is
+//! stored.
 
 use mainstay_conformance::kubectl::{SESSION, SessionConfig, differences, run_session};
 use mainstay_sim::auth::{MASTERS, User};
