@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use kube::Client;
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options as OperatorOptions, run};
+use mainstay_operator::{Clock, Operator, Options as OperatorOptions};
+use mainstay_sim::auth::User;
 use mainstay_sim::clock::Instant;
-use mainstay_sim::{Cluster, Options as SimOptions};
+use mainstay_sim::{Cluster, Options as SimOptions, snapshot};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::injector::AdmitAll;
 use crate::time::VirtualTime;
 use crate::{ClusterOptions, HarnessError, Injectors, OPERATOR, OPERATOR_NAMESPACE, RunningOperator, USER};
 
@@ -25,6 +26,7 @@ pub struct SimulatedCluster {
     time: VirtualTime,
     user: Client,
     leader_elect: bool,
+    max_concurrent: usize,
     driver: JoinHandle<()>,
 }
 
@@ -58,33 +60,51 @@ impl SimulatedCluster {
         })
     }
 
-    /// Creates a cluster with nodes, controllers, our definitions and the operator's namespace. Must be called on a
-    /// runtime whose clock is paused.
+    /// Creates a cluster with nodes, controllers, our definitions and the operator's namespace. Must be
+    /// called on a runtime whose clock is paused.
     pub async fn new(catalog: Arc<Catalog>, options: &ClusterOptions) -> Result<Self, HarnessError> {
-        let sim = Cluster::new(SimOptions {
-            seed: options.seed,
-            start: Instant::from_micros(options.start.as_microsecond()),
-            trace: options.trace,
-            events: options.events,
-            ..SimOptions::default()
-        });
-        sim.add_controller(Box::new(Injectors::default()));
-        sim.run_workloads(options.nodes);
-        let time = VirtualTime::new(sim.clone(), options.speed);
-        let driver = tokio::spawn(time.clone().drive());
-        let cluster = Self {
-            user: time.client(sim.connect(USER)),
-            sim,
-            catalog,
-            time,
-            leader_elect: options.leader_elect,
-            driver,
-        };
+        let cluster = Self::start(new_sim(options), catalog, options);
         for definition in mainstay_cluster::definitions::own_definitions(&cluster.catalog)? {
             cluster.create(&definition).await?;
         }
         cluster.create_namespace(OPERATOR_NAMESPACE, json!({})).await?;
         Ok(cluster)
+    }
+
+    /// Creates a cluster with the objects of another one, and nothing else. Must be called on a runtime whose
+    /// clock is paused.
+    pub fn from_objects(
+        catalog: Arc<Catalog>,
+        options: &ClusterOptions,
+        objects: Vec<Value>,
+    ) -> Result<Self, HarnessError> {
+        let sim = new_sim(options);
+        let skipped = sim.with(|state| snapshot::load(state, objects)).skipped;
+        if !skipped.is_empty() {
+            return Err(HarnessError::NotLoaded(skipped));
+        }
+        Ok(Self::start(sim, catalog, options))
+    }
+
+    fn start(sim: Cluster, catalog: Arc<Catalog>, options: &ClusterOptions) -> Self {
+        if options.inject {
+            sim.add_controller(Box::new(Injectors::default()));
+        }
+        if options.admit_unserved {
+            sim.set_webhook_transport(Arc::new(AdmitAll));
+        }
+        sim.run_workloads(options.nodes);
+        let time = VirtualTime::new(sim.clone(), options.speed);
+        let driver = tokio::spawn(time.clone().drive());
+        Self {
+            user: time.client(sim.connect(USER)),
+            sim,
+            catalog,
+            time,
+            leader_elect: options.leader_elect,
+            max_concurrent: options.max_concurrent,
+            driver,
+        }
     }
 
     /// The simulator, for direct access to its store, scripts and faults.
@@ -105,6 +125,12 @@ impl SimulatedCluster {
         self.time.client(self.sim.connect(name))
     }
 
+    /// Returns a client with the rights of `user`.
+    #[must_use]
+    pub fn client_as(&self, name: &str, user: User) -> Client {
+        self.time.client(self.sim.connect_as(name, user))
+    }
+
     /// The current virtual time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -122,7 +148,8 @@ impl SimulatedCluster {
         tokio::time::sleep(time).await;
     }
 
-    /// Lets virtual time pass until `condition` holds, checked every `interval`. Returns false after `timeout`.
+    /// Lets virtual time pass until `condition` holds, checked every `interval`. Returns false after
+    /// `timeout`.
     pub async fn wait_until(
         &self,
         timeout: Duration,
@@ -141,28 +168,39 @@ impl SimulatedCluster {
         }
     }
 
-    /// Starts an operator. `identity`, `namespace` and `leader_elect` are set by the harness.
+    /// Starts an operator. Identity, leader election and concurrency are those of the cluster's options.
     #[must_use]
     pub fn start_operator(&self, settings: Settings, options: OperatorOptions) -> RunningOperator {
-        let settings = Settings {
-            operator_namespace: OPERATOR_NAMESPACE.into(),
-            ..settings
-        };
         let options = OperatorOptions {
             identity: OPERATOR.into(),
-            namespace: OPERATOR_NAMESPACE.into(),
             leader_elect: self.leader_elect,
+            max_concurrent: self.max_concurrent,
             ..options
         };
-        let (stop, stopped) = oneshot::channel();
-        let (client, catalog, clock) = (self.client(OPERATOR), self.catalog.clone(), self.time.clock());
-        let task = tokio::spawn(async move {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            run(client, catalog, settings, options, clock, stopped).await
-        });
-        RunningOperator { stop, task }
+        self.start_operator_with(self.client(OPERATOR), settings, options)
+    }
+
+    /// Starts an operator that uses `client`. Only its namespace is set by the harness.
+    #[must_use]
+    pub fn start_operator_with(
+        &self,
+        client: Client,
+        settings: Settings,
+        options: OperatorOptions,
+    ) -> RunningOperator {
+        RunningOperator::start(Operator {
+            client,
+            catalog: self.catalog.clone(),
+            settings: Settings {
+                operator_namespace: OPERATOR_NAMESPACE.into(),
+                ..settings
+            },
+            options: OperatorOptions {
+                namespace: OPERATOR_NAMESPACE.into(),
+                ..options
+            },
+            clock: self.clock(),
+        })
     }
 
     /// Creates an object as the user.
@@ -208,8 +246,8 @@ impl SimulatedCluster {
         }
     }
 
-    /// Returns an object directly from the store, without an API call. `table` is `deployments.apps` or similar;
-    /// `namespace` is empty for cluster-scoped objects.
+    /// Returns an object directly from the store, without an API call. `table` is `deployments.apps` or
+    /// similar; `namespace` is empty for cluster-scoped objects.
     #[must_use]
     pub fn stored_object(&self, table: &str, namespace: &str, name: &str) -> Option<Value> {
         let key = mainstay_sim::object::key(namespace, name);
@@ -253,4 +291,14 @@ impl SimulatedCluster {
             namespace => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
         })
     }
+}
+
+fn new_sim(options: &ClusterOptions) -> Cluster {
+    Cluster::new(SimOptions {
+        seed: options.seed,
+        start: Instant::from_micros(options.start.as_microsecond()),
+        trace: options.trace,
+        events: options.events,
+        ..SimOptions::default()
+    })
 }

@@ -14,6 +14,9 @@ pub enum HarnessError {
     /// The simulated API does not serve a kind.
     #[error("the embedded cluster does not serve {0}")]
     UnknownKind(String),
+    /// Objects of another cluster could not be loaded.
+    #[error("cannot load {}", .0.join(", "))]
+    NotLoaded(Vec<String>),
     /// The API rejected a request.
     #[error("{call}: {message}")]
     Rejected {

@@ -1,5 +1,6 @@
-//! Sidecar injection: a controller that registers a handler for the Service of every injection webhook and responds as the
-//! istiod behind it would. It annotates pods with the revision; it adds no proxy, because no container runs.
+//! Sidecar injection: a controller that registers a handler for the Service of every injection webhook and
+//! responds as the istiod behind it would. It annotates pods with the revision; it adds no proxy, because no
+//! container runs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_api::names;
-use mainstay_sim::State;
-use mainstay_sim::context::{Destination, WebhookReply};
+use mainstay_sim::context::{Destination, WebhookCall, WebhookReply};
 use mainstay_sim::controllers::Controller;
+use mainstay_sim::{ReplyFuture, State, WebhookTransport};
 use serde_json::{Value, json};
 
 const CONFIGURATIONS: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -18,6 +19,24 @@ const ISTIOD_SERVICE: &str = "istiod";
 const INJECT_PATH: &str = "/inject";
 /// Namespaces in which istiod never injects.
 const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
+
+const INTERCEPTION_MODE: &str = "sidecar.istio.io/interceptionMode";
+const INTERCEPTION_MODES: [&str; 3] = ["REDIRECT", "TPROXY", "NONE"];
+
+/// Admits every request unchanged, on behalf of webhooks that no server handles.
+pub(crate) struct AdmitAll;
+
+impl WebhookTransport for AdmitAll {
+    fn call(&self, call: WebhookCall) -> ReplyFuture {
+        let uid = call.body.pointer("/request/uid").cloned().unwrap_or_default();
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "response": {"uid": uid, "allowed": true}});
+        Box::pin(std::future::ready(WebhookReply::Response(
+            200,
+            review.to_string(),
+        )))
+    }
+}
 
 /// Injects on behalf of every istiod of a cluster.
 #[derive(Debug, Default)]
@@ -109,7 +128,9 @@ fn review_response(review: &Value, revision: &str) -> Value {
         .pointer("/request/namespace")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if injects(pod, namespace)
+    if let Some(message) = invalid_mode(pod) {
+        response = json!({"uid": response.get("uid"), "allowed": false, "status": {"message": message}});
+    } else if injects(pod, namespace)
         && let Value::Object(fields) = &mut response
     {
         let patch = STANDARD.encode(patch(pod, revision).to_string());
@@ -117,6 +138,14 @@ fn review_response(review: &Value, revision: &str) -> Value {
         fields.insert("patch".into(), json!(patch));
     }
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+}
+
+/// Returns istiod's message about an interception mode that it does not support.
+fn invalid_mode(pod: &Value) -> Option<String> {
+    let annotations = pod.pointer("/metadata/annotations")?;
+    let mode = annotations.get(INTERCEPTION_MODE)?.as_str()?;
+    let is_valid = INTERCEPTION_MODES.contains(&mode);
+    (!is_valid).then(|| format!("invalid value '{mode}' for annotation '{INTERCEPTION_MODE}'"))
 }
 
 /// istiod's own conditions, after the webhook's selectors have matched.

@@ -1,5 +1,5 @@
-//! The operator on a simulated cluster: an embedded Kubernetes API with controllers, our definitions and istiods
-//! that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`.
+//! The operator on a simulated cluster: an embedded Kubernetes API with controllers, our definitions and
+//! istiods that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`.
 //!
 //! ```text
 //! SimulatedCluster::run(catalog, &options, async |cluster| {
@@ -9,8 +9,8 @@
 //! })
 //! ```
 //!
-//! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the wall clock, for
-//! people who watch.
+//! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the wall
+//! clock, for people who watch.
 
 mod cluster;
 mod error;

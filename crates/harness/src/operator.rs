@@ -1,26 +1,63 @@
-//! An operator that runs as a task on a simulated cluster.
+//! An operator that runs as a task.
 
-use mainstay_operator::OperatorError;
+use mainstay_operator::{Operator, OperatorError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::HarnessError;
 
-/// A running operator.
+/// A running operator. Dropping it kills the operator in the middle of whatever it does.
 #[derive(Debug)]
 pub struct RunningOperator {
-    pub(crate) stop: oneshot::Sender<()>,
-    pub(crate) task: JoinHandle<Result<(), OperatorError>>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), OperatorError>>,
 }
 
 impl RunningOperator {
+    /// Starts an operator on the current runtime.
+    #[must_use]
+    pub fn start(operator: Operator) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        Self {
+            stop: Some(stop),
+            task: tokio::spawn(operator.run(stopped)),
+        }
+    }
+
     /// Stops the operator gracefully and waits until it has ended.
-    pub async fn stop(self) -> Result<(), HarnessError> {
-        // The receiver is gone if the operator has ended by itself.
-        let _ = self.stop.send(());
-        match self.task.await {
+    pub async fn stop(mut self) -> Result<(), HarnessError> {
+        if let Some(stop) = self.stop.take() {
+            // The receiver is gone if the operator has ended by itself.
+            let _ = stop.send(());
+        }
+        self.ended().await
+    }
+
+    /// Waits until the operator ends by itself.
+    pub async fn ended(mut self) -> Result<(), HarnessError> {
+        match (&mut self.task).await {
             Ok(result) => Ok(result?),
             Err(_) => Err(HarnessError::OperatorPanicked),
         }
+    }
+
+    /// Whether the operator has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Kills the operator.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for RunningOperator {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }

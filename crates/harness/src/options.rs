@@ -1,6 +1,7 @@
 //! Settings of a simulated cluster.
 
 use jiff::Timestamp;
+use mainstay_operator::DEFAULT_MAX_CONCURRENT_RECONCILES;
 use mainstay_sim::Options as SimOptions;
 
 /// How fast virtual time may advance.
@@ -28,8 +29,14 @@ pub struct ClusterOptions {
     pub trace: bool,
     /// Whether controllers write Event objects.
     pub events: bool,
+    /// Whether istiods inject pods that match their webhooks.
+    pub inject: bool,
+    /// Whether webhooks without a server admit every request; otherwise they are unreachable.
+    pub admit_unserved: bool,
     /// Whether operators take part in leader election; otherwise they lead at once.
     pub leader_elect: bool,
+    /// Maximum number of plans that an operator executes concurrently.
+    pub max_concurrent: usize,
 }
 
 impl Default for ClusterOptions {
@@ -42,7 +49,10 @@ impl Default for ClusterOptions {
             speed: Speed::Unlimited,
             trace: false,
             events: false,
+            inject: true,
+            admit_unserved: false,
             leader_elect: false,
+            max_concurrent: DEFAULT_MAX_CONCURRENT_RECONCILES,
         }
     }
 }

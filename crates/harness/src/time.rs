@@ -1,5 +1,5 @@
-//! Virtual time: the simulator's clock follows tokio's paused clock. Every call finds the cluster at the current time, and
-//! the driver sleeps exactly until the next event of the cluster is due.
+//! Virtual time: the simulator's clock follows tokio's paused clock. Every call finds the cluster at the
+//! current time, and the driver sleeps exactly until the next event of the cluster is due.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -101,8 +101,8 @@ impl VirtualTime {
         }
     }
 
-    /// Blocks the thread until the wall clock has caught up. Nothing can happen meanwhile: tokio's paused clock advances
-    /// only when every task is idle.
+    /// Blocks the thread until the wall clock has caught up. Nothing can happen meanwhile: tokio's paused
+    /// clock advances only when every task is idle.
     fn wait_for_wall_clock(&self) {
         let Speed::Factor(factor) = self.speed else {
             return;

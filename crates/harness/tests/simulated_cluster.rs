@@ -1,4 +1,5 @@
-//! The harness itself: the operator migrates workloads, every revision injects, and virtual time is deterministic.
+//! The harness itself: the operator migrates workloads, every revision injects, and virtual time is
+//! deterministic.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! The loop and nothing around it, on the cluster of the current kubeconfig: `bare crds` prints our definitions, `bare` runs until
-//! it is interrupted.
+//! The control loop alone, on the cluster of the current kubeconfig: `bare crds` prints our definitions, `bare` runs until it is
+//! interrupted.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -10,7 +10,7 @@ use mainstay_catalog::Catalog;
 use mainstay_cluster::connect::connect;
 use mainstay_cluster::definitions;
 use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options, run};
+use mainstay_operator::{Clock, Operator, Options};
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,14 +32,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let stop = async {
         let _ = tokio::signal::ctrl_c().await;
     };
-    run(
+    let operator = Operator {
         client,
-        Arc::new(catalog),
+        catalog: Arc::new(catalog),
         settings,
-        Options::default(),
-        Clock::system(),
-        stop,
-    )
-    .await?;
+        options: Options::default(),
+        clock: Clock::system(),
+    };
+    operator.run(stop).await?;
     Ok(())
 }

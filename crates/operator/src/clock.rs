@@ -1,4 +1,4 @@
-//! What time it is: takes nothing, gives moments that never go back. Tests bring their own.
+//! A source of time that never goes back; tests pass their own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A source of moments; clones are the same one.
+/// A source of time; clones share it.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
@@ -17,26 +17,26 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Whatever this function says.
+    /// Creates a clock that calls `now`.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The machine's time at the start of the process, moved on by its monotonic clock: a correction of the machine's time neither
-    /// shortens a grace period nor lengthens a pause.
+    /// Creates a clock from the system time now, advanced by the monotonic clock: a correction of the system
+    /// time changes no grace period.
     #[must_use]
     pub fn system() -> Self {
         Self::starting_at(Timestamp::now())
     }
 
-    /// This moment, moved on by tokio's clock, which tests may pause.
+    /// Creates a clock that starts at `start` and is advanced by tokio's clock, which tests may pause.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
-        let begun = Instant::now();
-        Self::new(move || start.checked_add(begun.elapsed()).unwrap_or(Timestamp::MAX))
+        let created = Instant::now();
+        Self::new(move || start.checked_add(created.elapsed()).unwrap_or(Timestamp::MAX))
     }
 
-    /// Now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.0)()

@@ -1,6 +1,6 @@
-//! The operator's configuration file: takes its text, gives the images of each version. Knows neither cluster nor flags.
+//! The operator's configuration file: the images of each version.
 //!
-//! It is what Kubernetes writes when it dumps a pod's annotations into a file, so keys of others are passed over:
+//! Kubernetes writes it from the pod's annotations (downward API), so unrelated keys are ignored:
 //!
 //! ```text
 //! images.v1_29_1.istiod="registry.example.com/istiod@sha256:…"
@@ -17,71 +17,71 @@ use mainstay_mesh::Images;
 
 use properties::{Pair, Properties};
 
-/// Where it is unless a flag says otherwise.
+/// The default path.
 pub const DEFAULT_FILE: &str = "/etc/sail-operator/config.properties";
-/// More than that is no configuration.
-const MOST_BYTES: u64 = 1 << 20;
+/// Maximum size of the file.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Images by version (`v1.29.1`).
 pub type ImagesByVersion = BTreeMap<String, Images>;
 
-/// Why a configuration was refused.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file.
+    /// The file cannot be read.
     #[error("unable to read config file at {}", path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A line of it.
-    #[error("unable to read config file at {}: {what}", path.display())]
+    /// A line is invalid.
+    #[error("unable to read config file at {}: {problem}", path.display())]
     Line {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
-        what: String,
-        /// Where.
-        at: Spot,
+        /// What is invalid.
+        problem: String,
+        /// The position in the file.
+        position: Position,
     },
 }
 
-/// A place in the file.
+/// A position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct Position {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What stands on the line, cut where it gets long.
+    /// The text of the line, truncated.
     pub source: String,
 }
 
-/// What is wrong with a text, and where.
+/// A syntax or content error at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    what: String,
-    /// In bytes.
+pub(crate) struct ParseError {
+    problem: String,
+    /// Offset in bytes.
     offset: usize,
 }
 
-/// Reads the file. Unless `named` by somebody it may be missing.
-pub fn read(path: &Path, named: bool) -> Result<ImagesByVersion, ConfigError> {
+/// Reads the file. It may be missing unless it is `required`.
+pub fn read(path: &Path, required: bool) -> Result<ImagesByVersion, ConfigError> {
     let bytes = match read_bytes(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return Ok(BTreeMap::new()),
         Err(source) => {
             let path = path.to_owned();
             return Err(ConfigError::Read { path, source });
         }
     };
     let text = String::from_utf8_lossy(&bytes);
-    parse(&text).map_err(|fault| ConfigError::Line {
+    parse(&text).map_err(|error| ConfigError::Line {
         path: path.to_owned(),
-        at: spot(&text, fault.offset),
-        what: fault.what,
+        position: position(&text, error.offset),
+        problem: error.problem,
     })
 }
 
@@ -89,15 +89,15 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 MiB"));
     }
     Ok(bytes)
 }
 
-/// The images a text names.
-pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, Fault> {
+/// Parses the images of each version.
+pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, ParseError> {
     let mut drafts = BTreeMap::<String, Draft>::new();
     for pair in Properties::new(text) {
         let pair = pair?;
@@ -106,8 +106,8 @@ pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, Fault> {
         };
         let draft = drafts
             .entry(version.to_owned())
-            .or_insert_with(|| Draft::at(pair.offset));
-        draft.take(part, image(&pair)?);
+            .or_insert_with(|| Draft::new(pair.offset));
+        draft.set(part, image(&pair)?);
     }
     drafts
         .into_iter()
@@ -115,51 +115,51 @@ pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, Fault> {
         .collect()
 }
 
-/// Version and part of `images.VERSION.PART`.
+/// Splits `images.VERSION.PART` into version and part.
 fn image_key(pair: &Pair) -> Option<(&str, &str)> {
     let rest = pair.key.strip_prefix("images.")?;
     Some(rest.split_once('.').unwrap_or((rest, "")))
 }
 
-/// Without the quotes around it.
-fn image(pair: &Pair) -> Result<String, Fault> {
+/// Returns the value without quotes.
+fn image(pair: &Pair) -> Result<String, ParseError> {
     if pair.value.contains("${") {
-        return Err(Fault {
-            what: format!("{} refers to another value, which is not supported", pair.key),
+        return Err(ParseError {
+            problem: format!("{} refers to another value, which is not supported", pair.key),
             offset: pair.offset,
         });
     }
     Ok(pair.value.trim_matches('"').to_owned())
 }
 
-/// The images of one version as far as they were read.
+/// The images of one version, possibly incomplete.
 struct Draft {
     offset: usize,
     parts: [(&'static str, Option<String>); 4],
 }
 
 impl Draft {
-    fn at(offset: usize) -> Self {
+    fn new(offset: usize) -> Self {
         let parts = ["istiod", "proxy", "cni", "ztunnel"].map(|name| (name, None));
         Self { offset, parts }
     }
 
-    /// The last of two wins; parts nobody knows are passed over.
-    fn take(&mut self, part: &str, image: String) {
-        if let Some((_, place)) = self.parts.iter_mut().find(|(name, _)| *name == part) {
-            *place = Some(image);
+    /// Sets an image. The last value wins; unknown parts are ignored.
+    fn set(&mut self, part: &str, image: String) {
+        if let Some((_, slot)) = self.parts.iter_mut().find(|(name, _)| *name == part) {
+            *slot = Some(image);
         }
     }
 
-    fn finish(self, version: &str) -> Result<Images, Fault> {
+    fn finish(self, version: &str) -> Result<Images, ParseError> {
         let offset = self.offset;
-        let whole = self.parts.map(|(name, image)| {
-            image.ok_or_else(|| Fault {
-                what: format!("missing required key images.{version}.{name}"),
+        let images = self.parts.map(|(name, image)| {
+            image.ok_or_else(|| ParseError {
+                problem: format!("missing required key images.{version}.{name}"),
                 offset,
             })
         });
-        let [istiod, proxy, cni, ztunnel] = whole;
+        let [istiod, proxy, cni, ztunnel] = images;
         Ok(Images {
             istiod: istiod?,
             proxy: proxy?,
@@ -169,14 +169,14 @@ impl Draft {
     }
 }
 
-/// As much of a line as is shown.
-const MOST_SHOWN: usize = 120;
+/// Maximum length of a quoted line.
+const MAX_LINE_LEN: usize = 120;
 
-fn spot(text: &str, offset: usize) -> Spot {
+fn position(text: &str, offset: usize) -> Position {
     let before = text.get(..offset).unwrap_or(text);
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let rest = text.get(start..).unwrap_or_default();
-    Spot {
+    Position {
         line: before.matches('\n').count() + 1,
         column: before.get(start..).unwrap_or_default().chars().count() + 1,
         source: rest
@@ -184,7 +184,7 @@ fn spot(text: &str, offset: usize) -> Spot {
             .next()
             .unwrap_or_default()
             .chars()
-            .take(MOST_SHOWN)
+            .take(MAX_LINE_LEN)
             .collect(),
     }
 }

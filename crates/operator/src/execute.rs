@@ -1,5 +1,5 @@
-//! A plan to calls: takes a plan, does its steps in order, stops at the first that fails, and tells the reconciler what each brought.
-//! Chooses nothing.
+//! Executes plans: runs the steps in order, stops at the first failure, and passes every response to the
+//! reconciler.
 
 mod release;
 
@@ -29,31 +29,44 @@ use crate::render::Renderer;
 use crate::report::Report;
 use crate::run::Shared;
 use crate::watch::all::Watches;
-use crate::watch::light::Light;
+use crate::watch::partial_object::PartialObject;
 
-/// Asks remote control planes whether they are ready.
-pub trait Prober: Send + Sync {
-    /// Whether it is ready, and why it could not be asked; the latter is empty for any answer.
-    fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, (bool, String)>;
+/// The result of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeOutcome {
+    /// Whether the control plane is ready.
+    pub ready: bool,
+    /// Why the probe failed; empty if there was a response.
+    pub error: String,
 }
 
-/// Nobody can be asked.
+/// Probes remote control planes.
+pub trait Prober: Send + Sync {
+    /// Probes the control plane behind a webhook.
+    fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, ProbeOutcome>;
+}
+
+/// Reports every control plane as not ready.
 impl Prober for () {
-    fn probe(&self, _: ProbeRequest) -> BoxFuture<'static, (bool, String)> {
-        async { (false, "probing is not available".to_owned()) }.boxed()
+    fn probe(&self, _: ProbeRequest) -> BoxFuture<'static, ProbeOutcome> {
+        let outcome = ProbeOutcome {
+            ready: false,
+            error: "probing is not available".to_owned(),
+        };
+        async { outcome }.boxed()
     }
 }
 
-/// What a step did to what the steps after it were planned for.
+/// Whether the remaining steps of a plan are still valid after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// They hold as they are.
-    Small,
-    /// They are to be planned anew.
-    Large,
+    /// The remaining steps are valid.
+    Continue,
+    /// The remaining steps must be planned again.
+    Replan,
 }
 
-/// Everything a step may need.
+/// Executes plans.
 pub(crate) struct Executor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) client: Client,
@@ -68,31 +81,31 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Carries out a plan, and says how many of its steps were done.
+    /// Executes a plan and returns the number of executed steps with the outcome.
     ///
-    /// What follows a release that changed was planned for what was there before: it is left to the next plan.
+    /// Steps after a release that changed were planned for the state before: they are left to the next plan.
     pub(crate) async fn execute(&self, plan: &Plan) -> (usize, PlanOutcome) {
         for (done, step) in plan.steps.iter().enumerate() {
             if self.stopping.load(Ordering::Relaxed) {
                 return (done, PlanOutcome::Interrupted);
             }
             tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
-            // What a step leaves half done is in the cluster, and the next plan starts from there.
+            // After a panic the cluster holds the partial result, and the next plan starts from it.
             let result = AssertUnwindSafe(self.step(&plan.subject, step))
                 .catch_unwind()
                 .await;
             match result {
-                Ok(Ok(Effect::Small)) => {}
-                Ok(Ok(Effect::Large)) => return (done + 1, PlanOutcome::Succeeded),
+                Ok(Ok(Effect::Continue)) => {}
+                Ok(Ok(Effect::Replan)) => return (done + 1, PlanOutcome::Succeeded),
                 Err(_) => {
                     return (
                         done,
                         PlanOutcome::Failed(Box::new(StepFailure::panicked(step.action.clone()))),
                     );
                 }
-                Ok(Err(refused)) => {
-                    let failed = StepFailure::new(step.action.clone(), refused);
-                    return (done, PlanOutcome::Failed(Box::new(failed)));
+                Ok(Err(error)) => {
+                    let failure = StepFailure::new(step.action.clone(), error);
+                    return (done, PlanOutcome::Failed(Box::new(failure)));
                 }
             }
         }
@@ -102,25 +115,25 @@ impl Executor {
     async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, WriteError> {
         if matches!(step.action, Action::DeleteRevision(_)) && !self.is_confirmed(subject, &step.action).await
         {
-            return Ok(Effect::Large);
+            return Ok(Effect::Replan);
         }
-        let done = self.act(&step.action).await;
-        if let Err(refused) = &done
-            && refused.is_stale()
+        let result = self.act(&step.action).await;
+        if let Err(error) = &result
+            && error.is_stale()
         {
-            self.look_again(&step.action).await;
+            self.read_again(&step.action).await;
         }
-        if done.is_ok()
-            && let Some(action) = verb(&step.action)
+        if result.is_ok()
+            && let Some(action) = write_kind(&step.action)
         {
             let reason = step.reason.name();
             self.shared.observer.report(&Report::Written { action, reason });
         }
-        done
+        result
     }
 
-    /// A control plane goes only if it is still to go once everything that could refer to it was listed anew: a watch may have
-    /// missed the one event that counts.
+    /// Whether a revision is still to be deleted after everything that can refer to it was listed again: a
+    /// watch may have missed the event of its last referrer.
     async fn is_confirmed(&self, subject: &Subject, action: &Action) -> bool {
         let is_listed = self.watches.relist_referrers().await;
         let now = self.clock.now();
@@ -136,7 +149,7 @@ impl Executor {
             Action::Uninstall(key) => return self.uninstall(key).await,
             other => self.write(other).await?,
         }
-        Ok(Effect::Small)
+        Ok(Effect::Continue)
     }
 
     async fn write(&self, action: &Action) -> Result<(), WriteError> {
@@ -147,19 +160,18 @@ impl Executor {
             Action::UpdateTag(change) => self.update(change).await,
             Action::DeleteRevision(seen) | Action::DeleteTag(seen) => self.delete(seen).await,
             Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
-                let answer = self.writer.set_finalizers(object, finalizers).await;
-                self.gone_is_fine(action, answer)
-                    .map(|answer| self.seen(object, answer))
+                let response = self.writer.set_finalizers(object, finalizers).await;
+                missing_is_fine(action, response).map(|response| self.observe_response(object, response))
             }
             Action::WriteStatus { object, status } => {
-                let status = status.to_json().map_err(own_fault)?;
-                let answer = self.writer.set_status(object, status).await?;
-                self.seen(object, Some(answer));
+                let status = status.to_json().map_err(serialization_error)?;
+                let response = self.writer.set_status(object, status).await?;
+                self.observe_response(object, Some(response));
                 Ok(())
             }
             Action::Install(_) | Action::Uninstall(_) => Ok(()),
             Action::Event(event) => {
-                self.tell(event).await;
+                self.write_event(event).await;
                 Ok(())
             }
             Action::Probe(request) => self.probe(request).await,
@@ -173,8 +185,8 @@ impl Executor {
         }
     }
 
-    /// News that cannot be told stop nothing.
-    async fn tell(&self, event: &Event) {
+    /// Writes an Event. A failure does not fail the plan.
+    async fn write_event(&self, event: &Event) {
         let mut event = event.clone();
         event.message = self.shared.with(|reconciler| reconciler.redacted(&event.message));
         match self.events.publish(&event, self.clock.now()).await {
@@ -183,139 +195,124 @@ impl Executor {
                 reason: event.reason.name(),
             }),
             Ok(false) => {}
-            Err(error) => tracing::debug!(%error, "an Event was not written"),
+            Err(error) => tracing::debug!(%error, "cannot write an Event"),
         }
     }
 
     async fn create<S: Serialize>(&self, kind: ObjectKind, new: &NewObject<S>) -> Result<(), WriteError> {
-        let spec = serde_json::to_value(&new.spec).map_err(own_fault)?;
-        let answer = self
+        let spec = serde_json::to_value(&new.spec).map_err(serialization_error)?;
+        let response = self
             .writer
             .create(kind, (&new.name, &new.owner, &new.finalizers), spec)
             .await?;
-        self.observe(kind, answer);
+        self.observe(kind, response);
         Ok(())
     }
 
     async fn update<S: Serialize>(&self, change: &Change<S>) -> Result<(), WriteError> {
-        let spec = serde_json::to_value(&change.spec).map_err(own_fault)?;
-        let answer = self
+        let spec = serde_json::to_value(&change.spec).map_err(serialization_error)?;
+        let response = self
             .writer
             .update(&change.object, &change.owner_references, spec)
             .await?;
-        self.seen(&change.object, Some(answer));
+        self.observe_response(&change.object, Some(response));
         Ok(())
     }
 
-    async fn delete(&self, seen: &Precondition) -> Result<(), WriteError> {
-        let answer = self.writer.delete(seen).await?;
-        self.seen(seen, answer);
+    async fn delete(&self, object: &Precondition) -> Result<(), WriteError> {
+        let response = self.writer.delete(object).await?;
+        self.observe_response(object, response);
         Ok(())
-    }
-
-    /// An object that is gone needs no finalizer taken from it.
-    #[allow(clippy::unused_self, reason = "reads as a step of the executor")]
-    fn gone_is_fine(
-        &self,
-        action: &Action,
-        answer: Result<Value, WriteError>,
-    ) -> Result<Option<Value>, WriteError> {
-        match answer {
-            Err(refused) if refused.is_not_found() && matches!(action, Action::RemoveFinalizer { .. }) => {
-                Ok(None)
-            }
-            answer => answer.map(Some),
-        }
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<(), WriteError> {
-        let (ready, reason) = self.prober.probe(request.clone()).await;
+        let outcome = self.prober.probe(request.clone()).await;
         let result = ProbeResult {
             at: self.clock.now(),
-            ready,
-            reason,
+            ready: outcome.ready,
+            reason: outcome.error,
         };
-        let seen = Observation::Probed(request.webhook.clone(), result);
-        self.shared.with(|reconciler| reconciler.observe(seen));
+        let probed = Observation::Probed(request.webhook.clone(), result);
+        self.shared.with(|reconciler| reconciler.observe(probed));
         Ok(())
     }
 
     async fn annotate(&self, object: &Precondition, ready: bool, reason: &str) -> Result<(), WriteError> {
         let status = if ready { "true" } else { "false" };
         let annotations = [(names::PROBE_STATUS, status), (names::PROBE_REASON, reason)];
-        let answer = self.writer.annotate_webhook(object, &annotations).await?;
-        if let Ok(id) = ObjectId::from_object(&answer) {
+        let response = self.writer.annotate_webhook(object, &annotations).await?;
+        if let Ok(id) = ObjectId::from_object(&response) {
             self.shared
-                .with(|reconciler| reconciler.observe_managed(&id, answer));
+                .with(|reconciler| reconciler.observe_managed(&id, response));
         }
         Ok(())
     }
 
     async fn relabel(&self, relabel: &Relabel) -> Result<(), WriteError> {
-        let answer = self
+        let response = self
             .writer
             .merge(&relabel.object.subject, relabel.patch())
             .await?;
-        let light: Light = serde_json::from_value(answer).map_err(own_fault)?;
+        let namespace: PartialObject = serde_json::from_value(response).map_err(serialization_error)?;
         self.shared
-            .with(|reconciler| reconciler.observe_written_namespace(light));
+            .with(|reconciler| reconciler.observe_written_namespace(namespace));
         Ok(())
     }
 
     async fn move_workload(&self, step: &Move) -> Result<(), WriteError> {
-        let answer = self.writer.merge(&step.object.subject, step.patch()).await?;
+        let response = self.writer.merge(&step.object.subject, step.patch()).await?;
         let Subject::Workload(key) = &step.object.subject else {
             return Ok(());
         };
-        if let Some((key, workload)) = Workload::from_object(key.kind(), &answer) {
+        if let Some((key, workload)) = Workload::from_object(key.kind(), &response) {
             self.shared
                 .with(|reconciler| reconciler.observe_written_workload(key, workload));
         }
         Ok(())
     }
 
-    /// What a write answered is what is there, until something newer is seen.
-    fn seen(&self, object: &Precondition, answer: Option<Value>) {
-        if let (Subject::Object(kind, _), Some(answer)) = (&object.subject, answer) {
-            self.observe(*kind, answer);
+    /// Passes the response of a write to the reconciler.
+    fn observe_response(&self, object: &Precondition, response: Option<Value>) {
+        if let (Subject::Object(kind, _), Some(response)) = (&object.subject, response) {
+            self.observe(*kind, response);
         }
     }
 
-    fn observe(&self, kind: ObjectKind, answer: Value) {
-        readable(
+    fn observe(&self, kind: ObjectKind, object: Value) {
+        log_decode_error(
             self.shared
-                .with(|reconciler| reconciler.observe_object(kind, answer)),
+                .with(|reconciler| reconciler.observe_object(kind, object)),
         );
     }
 
-    /// What we know of an object did not hold: a watch may have missed something, so it is read.
-    async fn look_again(&self, action: &Action) {
+    /// Reads the object of an action again: its precondition failed, so a watch may have missed an event.
+    async fn read_again(&self, action: &Action) {
         let Some((kind, name)) = target(action) else {
-            return self.look_at_others(action).await;
+            return self.read_user_object_again(action).await;
         };
-        let (before, grave) = self.shared.with(|reconciler| {
+        let (before, tombstone) = self.shared.with(|reconciler| {
             (
                 reconciler.known_version_of(kind, &name),
                 reconciler.tombstone(kind, &name),
             )
         });
         match self.writer.get(kind, &name).await {
-            Ok(Some(object)) => readable(
+            Ok(Some(object)) => log_decode_error(
                 self.shared
-                    .with(|reconciler| reconciler.confirm_object(kind, object, grave)),
+                    .with(|reconciler| reconciler.confirm_object(kind, object, tombstone)),
             ),
             Ok(None) => self
                 .shared
                 .with(|reconciler| reconciler.confirm_missing(kind, &name, before)),
-            Err(error) => tracing::debug!(%error, "an object could not be read again"),
+            Err(error) => tracing::debug!(%error, "cannot read an object again"),
         }
     }
 }
 
 impl Executor {
-    /// The same for what is not ours.
-    async fn look_at_others(&self, action: &Action) {
-        let Some(subject) = action.precondition().map(|seen| &seen.subject) else {
+    /// The same for namespaces and workloads.
+    async fn read_user_object_again(&self, action: &Action) {
+        let Some(subject) = action.precondition().map(|object| &object.subject) else {
             return;
         };
         let (Subject::Namespace(_) | Subject::Workload(_)) = subject else {
@@ -325,22 +322,21 @@ impl Executor {
             Ok(found) => self
                 .shared
                 .with(|reconciler| reconciler.observe_read(subject, found)),
-            Err(error) => tracing::debug!(%error, "an object could not be read again"),
+            Err(error) => tracing::debug!(%error, "cannot read an object again"),
         }
     }
 }
 
-/// What cannot be read is told.
-fn readable(read: Result<(), DecodeError>) {
-    if let Err(error) = read {
+fn log_decode_error(result: Result<(), DecodeError>) {
+    if let Err(error) = result {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "an answer cannot be read"
+            "cannot decode a response"
         );
     }
 }
 
-/// The object of ours that an action is about.
+/// Returns the own object that an action writes.
 fn target(action: &Action) -> Option<(ObjectKind, String)> {
     match action {
         Action::CreateRevision(new) => Some((ObjectKind::IstioRevision, new.name.clone())),
@@ -352,8 +348,8 @@ fn target(action: &Action) -> Option<(ObjectKind, String)> {
     }
 }
 
-/// What kind of write an action is. Releases tell each of theirs.
-fn verb(action: &Action) -> Option<&'static str> {
+/// Returns the kind of write of an action. Releases report each of their writes.
+fn write_kind(action: &Action) -> Option<&'static str> {
     Some(match action {
         Action::CreateRevision(_) | Action::CreateTag(_) => "create",
         Action::UpdateRevision(_)
@@ -368,7 +364,18 @@ fn verb(action: &Action) -> Option<&'static str> {
     })
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn own_fault(error: serde_json::Error) -> WriteError {
+/// An object that does not exist has no finalizer to remove.
+fn missing_is_fine(
+    action: &Action,
+    response: Result<Value, WriteError>,
+) -> Result<Option<Value>, WriteError> {
+    match response {
+        Err(error) if error.is_not_found() && matches!(action, Action::RemoveFinalizer { .. }) => Ok(None),
+        response => response.map(Some),
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "passed to map_err")]
+fn serialization_error(error: serde_json::Error) -> WriteError {
     WriteError::local(ErrorClass::Other, error.to_string())
 }

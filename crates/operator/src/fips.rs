@@ -1,11 +1,11 @@
-//! Whether the node is in FIPS mode: takes a file of the kernel, gives yes or no.
+//! Detects FIPS mode of the node from a file of the kernel.
 
 use std::path::Path;
 
-/// Where the kernel says it.
+/// The file in which the kernel reports FIPS mode.
 pub const KERNEL_FILE: &str = "/proc/sys/crypto/fips_enabled";
 
-/// Whether the file says so. A kernel that says nothing is not in FIPS mode.
+/// Whether the file contains `1`. A missing file means no FIPS mode.
 #[must_use]
 pub fn is_enabled(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|bytes| bytes.trim_ascii() == b"1")
@@ -16,8 +16,8 @@ mod tests {
     use super::*;
 
     fn check(content: Option<&str>, expected: bool) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("fips_enabled");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fips_enabled");
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();
         }
@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_one() {
+    fn fips_mode_is_the_file_content_1() {
         check(Some("1\n"), true);
         check(Some("1"), true);
         check(Some("0\n"), false);

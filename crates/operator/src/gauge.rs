@@ -1,4 +1,4 @@
-//! How full everything is: takes the reconciler now and then, tells sizes and who is in use.
+//! Reports the sizes of queue and caches, and the referrers of each revision.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,24 +9,27 @@ use tokio::time::Instant;
 use crate::reconciler::Reconciler;
 use crate::report::{Observer, Report};
 
-/// Counting pods walks over them: not at every turn.
-const PERIOD: Duration = Duration::from_secs(10);
+/// Minimum time between two reports of cache sizes: counting pods visits each of them.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was told last.
+/// What was reported last.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
-    told: Option<Instant>,
+    reported: Option<Instant>,
     revisions: BTreeSet<String>,
 }
 
 impl Gauges {
-    /// Tells how many wait; the rest if it was not told for a while.
-    pub(crate) fn tell(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
+    /// Reports the queue depth, and the other sizes if the interval has passed.
+    pub(crate) fn report(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
         observer.report(&Report::QueueDepth(reconciler.depth()));
-        if self.told.is_some_and(|told| told.elapsed() < PERIOD) {
+        if self
+            .reported
+            .is_some_and(|reported| reported.elapsed() < REPORT_INTERVAL)
+        {
             return;
         }
-        self.told = Some(Instant::now());
+        self.reported = Some(Instant::now());
         let snapshot = reconciler.snapshot();
         let caches = [
             ("Istio", snapshot.istios().len()),
@@ -40,10 +43,10 @@ impl Gauges {
         for (cache, objects) in caches {
             observer.report(&Report::Cached { cache, objects });
         }
-        self.tell_use(reconciler, observer);
+        self.report_referrers(reconciler, observer);
     }
 
-    fn tell_use(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
+    fn report_referrers(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
         let snapshot = reconciler.snapshot();
         let now: BTreeSet<String> = snapshot
             .revisions()

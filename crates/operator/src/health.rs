@@ -1,4 +1,4 @@
-//! Whether the process is alive and ready: takes the loop's reports, gives the answers to the two probes. Knows no network.
+//! Liveness and readiness of the process, derived from the loop's reports.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,10 +7,21 @@ use tokio::time::Instant;
 
 use crate::report::{Observer, Report};
 
-/// A loop that has not turned for so long hangs.
-const LONGEST_TURN: Duration = Duration::from_mins(1);
+/// A loop without an iteration for this long is stuck.
+const MAX_ITERATION_AGE: Duration = Duration::from_mins(1);
 
-/// What is known of the loop.
+/// Why a probe fails.
+#[derive(Debug, thiserror::Error)]
+pub enum HealthError {
+    /// The loop does not iterate any more.
+    #[error("the control loop has been stuck for {} s", .0.as_secs())]
+    LoopStuck(Duration),
+    /// A watch has not been listed yet.
+    #[error("not every watch has been listed yet")]
+    NotSynced,
+}
+
+/// Health of the control loop.
 #[derive(Debug)]
 pub struct Health {
     state: Mutex<State>,
@@ -18,16 +29,16 @@ pub struct Health {
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    turned: Instant,
+    last_iteration: Instant,
     synced: bool,
 }
 
 impl Default for Health {
-    /// Alive since now, not ready.
+    /// Live since now, not ready.
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
-                turned: Instant::now(),
+                last_iteration: Instant::now(),
                 synced: false,
             }),
         }
@@ -35,22 +46,22 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Whether the process should live on, or why not.
-    pub fn live(&self) -> Result<(), String> {
-        let silent = self.get().turned.elapsed();
-        if silent <= LONGEST_TURN {
+    /// Checks liveness: the loop iterates.
+    pub fn live(&self) -> Result<(), HealthError> {
+        let age = self.get().last_iteration.elapsed();
+        if age <= MAX_ITERATION_AGE {
             return Ok(());
         }
-        Err(format!("the loop has not turned for {} s", silent.as_secs()))
+        Err(HealthError::LoopStuck(age))
     }
 
-    /// Whether the caches are filled, or why not.
-    pub fn ready(&self) -> Result<(), String> {
+    /// Checks readiness: every watch was listed.
+    pub fn ready(&self) -> Result<(), HealthError> {
         self.live()?;
         if self.get().synced {
             return Ok(());
         }
-        Err("not everything was listed yet".into())
+        Err(HealthError::NotSynced)
     }
 
     fn get(&self) -> State {
@@ -67,7 +78,7 @@ impl Health {
 impl Observer for Health {
     fn report(&self, report: &Report<'_>) {
         match report {
-            Report::LoopIteration => self.lock().turned = Instant::now(),
+            Report::LoopIteration => self.lock().last_iteration = Instant::now(),
             Report::Synced(synced) => self.lock().synced = *synced,
             _ => {}
         }
@@ -79,27 +90,29 @@ mod tests {
     use super::*;
 
     fn check(health: &Health, live: &str, ready: &str) {
-        let said = |answer: Result<(), String>| answer.err().unwrap_or_else(|| "ok".into());
+        let text = |result: Result<(), HealthError>| {
+            result.map_or_else(|error| error.to_string(), |()| "ok".to_owned())
+        };
         assert_eq!(
-            (said(health.live()), said(health.ready())),
+            (text(health.live()), text(health.ready())),
             (live.into(), ready.into())
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_turns_is_alive() {
+    async fn a_loop_that_iterates_is_live() {
         let health = Health::default();
-        check(&health, "ok", "not everything was listed yet");
+        check(&health, "ok", "not every watch has been listed yet");
         health.report(&Report::Synced(true));
         check(&health, "ok", "ok");
         tokio::time::advance(Duration::from_mins(1)).await;
         check(&health, "ok", "ok");
         tokio::time::advance(Duration::from_secs(1)).await;
-        let late = "the loop has not turned for 61 s";
+        let late = "the control loop has been stuck for 61 s";
         check(&health, late, late);
         health.report(&Report::LoopIteration);
         check(&health, "ok", "ok");
         health.report(&Report::Synced(false));
-        check(&health, "ok", "not everything was listed yet");
+        check(&health, "ok", "not every watch has been listed yet");
     }
 }

@@ -1,12 +1,12 @@
-//! The operator: takes a client and settings, watches the cluster, and keeps the mesh as its objects declare it.
+//! The operator: watches the cluster and reconciles the mesh with its objects.
 //!
 //! ```text
 //! watch ──▶ reconciler ──plan──▶ execute ──▶ API
-//!             ▲                │
-//!             └────────────────┘
+//!               ▲                   │
+//!               └───── responses ───┘
 //! ```
 //!
-//! *Absent on purpose:* deciding anything; that is `mainstay-mesh`.
+//! Out of scope: decisions, which `mainstay-mesh` makes.
 
 mod clock;
 pub mod config;
@@ -31,8 +31,8 @@ pub mod tls;
 mod watch;
 
 pub use clock::Clock;
-pub use execute::Prober;
+pub use execute::{ProbeOutcome, Prober};
 pub use reconciler::Reconciler;
 pub use render::{RenderError, Renderer};
 pub use report::{Observer, Outcome, Report};
-pub use run::{OperatorError, Options, PlanInspector, run};
+pub use run::{DEFAULT_MAX_CONCURRENT_RECONCILES, Operator, OperatorError, Options, PlanInspector};

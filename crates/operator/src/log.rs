@@ -1,7 +1,7 @@
-//! Structured lines: takes what the program says through `tracing`, gives one line each on stderr, as JSON or for people.
+//! Structured logs: writes each `tracing` event as one line on stderr, as JSON or in columns.
 //!
-//! Flags, keys and times are those of zap, which operators have in their Deployments. Nothing here ever sees values of charts,
-//! tokens or Secrets; texts of others are passed through [`redact`].
+//! Flags, keys and times are those of zap, which existing Deployments use. Chart values, tokens and Secrets
+//! are never logged; messages of the server pass through [`redact`].
 
 mod calls;
 mod line;
@@ -20,14 +20,28 @@ pub use plans::PlanLog;
 pub(crate) use plans::describe;
 pub use redact::redact;
 
-/// How to log.
+/// An invalid log option, in zap's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogOptionError {
+    /// Not a level.
+    #[error("invalid log level {0:?}")]
+    Level(String),
+    /// Not an encoder.
+    #[error("invalid encoder value {0:?}")]
+    Encoder(String),
+    /// Not a time encoding.
+    #[error("invalid time-encoding value {0:?}")]
+    TimeEncoding(String),
+}
+
+/// Options of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// What is said at all.
+    /// The minimum level.
     pub level: Level,
-    /// In which form.
+    /// The line format.
     pub encoder: Encoder,
-    /// How times are written.
+    /// The time format.
     pub time: TimeEncoding,
 }
 
@@ -41,53 +55,53 @@ impl Default for LogOptions {
     }
 }
 
-/// From which level on something is said: `debug`, `info`, `error`, `panic`, or a number for ever more.
+/// The minimum level: `debug`, `info`, `error`, `panic`, or a number for more verbosity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(pub LevelFilter);
 
 impl Level {
-    /// Also what is of use only to who looks for a bug.
+    /// Includes messages for debugging.
     pub const DEBUG: Self = Self(LevelFilter::DEBUG);
 }
 
 impl FromStr for Level {
-    type Err = String;
+    type Err = LogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LogOptionError> {
         let filter = match text.to_ascii_lowercase().as_str() {
             "debug" | "1" => LevelFilter::DEBUG,
             "info" => LevelFilter::INFO,
             "error" => LevelFilter::ERROR,
             "panic" => LevelFilter::OFF,
             number if number.parse::<u32>().is_ok_and(|number| number > 1) => LevelFilter::TRACE,
-            _ => return Err(format!("invalid log level {text:?}")),
+            _ => return Err(LogOptionError::Level(text.to_owned())),
         };
         Ok(Self(filter))
     }
 }
 
-/// In which form lines are written.
+/// The line format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoder {
-    /// One JSON object each.
+    /// One JSON object per line.
     Json,
-    /// Columns.
+    /// Tab-separated columns.
     Console,
 }
 
 impl FromStr for Encoder {
-    type Err = String;
+    type Err = LogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LogOptionError> {
         match text.to_ascii_lowercase().as_str() {
             "json" => Ok(Self::Json),
             "console" => Ok(Self::Console),
-            _ => Err(format!("invalid encoder value {text:?}")),
+            _ => Err(LogOptionError::Encoder(text.to_owned())),
         }
     }
 }
 
-/// How times are written.
+/// The time format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeEncoding {
     /// Seconds since 1970, with a fraction.
@@ -105,9 +119,9 @@ pub enum TimeEncoding {
 }
 
 impl FromStr for TimeEncoding {
-    type Err = String;
+    type Err = LogOptionError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LogOptionError> {
         match text.to_ascii_lowercase().as_str() {
             "epoch" => Ok(Self::Epoch),
             "millis" => Ok(Self::Millis),
@@ -115,15 +129,15 @@ impl FromStr for TimeEncoding {
             "iso8601" => Ok(Self::Iso8601),
             "rfc3339" => Ok(Self::Rfc3339),
             "rfc3339nano" => Ok(Self::Rfc3339Nano),
-            _ => Err(format!("invalid time-encoding value {text:?}")),
+            _ => Err(LogOptionError::TimeEncoding(text.to_owned())),
         }
     }
 }
 
-/// Says everything from now on in this process as `options` want it. The first call counts.
+/// Installs the global log subscriber of this process, unless there is one.
 pub fn init(options: LogOptions) {
     let lines = Lines::new(options, std::io::stderr);
-    // Somebody who set one up before wants it kept.
+    // A subscriber that was installed before is kept.
     let _ = tracing::subscriber::set_global_default(Registry::default().with(lines));
 }
 

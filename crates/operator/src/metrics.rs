@@ -1,6 +1,7 @@
-//! The loop's reports as Prometheus metrics: takes reports, gives text. Knows no network.
+//! Prometheus metrics from the loop's reports.
 //!
-//! Label values come from closed sets (kinds, verbs, reasons, codes) or are names of revisions; values never get here.
+//! Label values come from closed sets (kinds, verbs, reasons, codes) or are names of revisions; they never
+//! contain values.
 
 mod series;
 
@@ -40,46 +41,67 @@ pub struct Metrics {
     panics: Counter,
 }
 
-/// From a tenth of a millisecond, a plan's size, to a minute and a half, an unlucky install's.
+/// From 0.1 ms, the time of a plan, to 90 s, the time of a slow installation.
 const RECONCILE_BUCKETS: [f64; 10] = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 90.0];
 /// Planning should take well under a millisecond.
 const PLAN_BUCKETS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.01, 0.1];
 
 impl Metrics {
-    /// All of them at zero. `version` is that of this program.
+    /// Creates metrics at zero. `version` is the version of this program.
     #[must_use]
     pub fn new(version: &str) -> Self {
         let mut table = series::Table::default();
-        let build = table.gauges("build_info", "Which program this is; always 1.", ["version"]);
+        let build = table.gauges("build_info", "Version of the operator; always 1.", ["version"]);
         build
             .get_or_create(&[("version", Cow::Owned(version.to_owned()))])
             .set(1);
         Self {
-            reconciles: table.counters("reconciles", "Plans carried out, by kind of object and result: noop, success, error or panic.", ["kind", "result"]),
-            reconcile_seconds: table.histograms("reconcile_duration_seconds", "How long planning and doing took together.", ["kind"], &RECONCILE_BUCKETS),
+            reconciles: table.counters(
+                "reconciles",
+                "Reconciliations by kind of object and result: noop, success, conflict, error or panic.",
+                ["kind", "result"],
+            ),
+            reconcile_seconds: table.histograms(
+                "reconcile_duration_seconds",
+                "Time of planning and executing.",
+                ["kind"],
+                &RECONCILE_BUCKETS,
+            ),
             plans: table.counter("plans", "Plans made."),
-            empty_plans: table.counter("plans_empty", "Plans that had nothing to do; divided by all plans, the share of passes that cost nothing."),
-            plan_seconds: table.histogram("plan_duration_seconds", "How long planning took.", &PLAN_BUCKETS),
-            writes: table.counters("writes", "Writes to the cluster, by what was done and why.", ["action", "reason"]),
-            calls: table.counters("api_calls", "Calls to the Kubernetes API, by verb and the answer's status code (none: no answer).", ["verb", "code"]),
-            cached: table.gauges("cache_objects", "Objects kept in memory.", ["cache"]),
-            queued: table.gauge("queue_depth", "Objects that wait for their turn."),
-            referrers: table.gauges("revision_referrers", "What keeps a revision in use, by kind of reference: tag, namespace, pod_label or running_proxy.", ["revision", "by"]),
+            empty_plans: table.counter("plans_empty", "Plans without steps."),
+            plan_seconds: table.histogram("plan_duration_seconds", "Time of planning.", &PLAN_BUCKETS),
+            writes: table.counters(
+                "writes",
+                "Writes to the cluster by action and reason.",
+                ["action", "reason"],
+            ),
+            calls: table.counters(
+                "api_calls",
+                "Calls to the Kubernetes API by verb and status code (none: no response).",
+                ["verb", "code"],
+            ),
+            cached: table.gauges("cache_objects", "Objects in a cache.", ["cache"]),
+            queued: table.gauge("queue_depth", "Objects in the work queue."),
+            referrers: table.gauges(
+                "revision_referrers",
+                "Referrers of a revision by kind of reference: tag, namespace, pod_label or running_proxy.",
+                ["revision", "by"],
+            ),
             leader: table.gauge("leader", "1 while this process leads."),
-            synced: table.gauge("synced", "1 once everything was listed."),
-            panics: table.counter("panics", "Panics that were caught: bugs of ours."),
+            synced: table.gauge("synced", "1 once every watch was listed."),
+            panics: table.counter("panics", "Caught panics (bugs)."),
             rows: table.rows,
             registry: table.registry,
         }
     }
 
-    /// What there is, for documentation.
+    /// Returns the list of metrics, for documentation.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The text Prometheus reads (`OpenMetrics`).
+    /// Returns the metrics in the `OpenMetrics` text format.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -88,22 +110,22 @@ impl Metrics {
         text
     }
 
-    fn planned(&self, plan: &Plan, took: Duration) {
+    fn planned(&self, plan: &Plan, duration: Duration) {
         self.plans.inc();
         if plan.is_empty() {
             self.empty_plans.inc();
         }
-        self.plan_seconds.observe(took.as_secs_f64());
+        self.plan_seconds.observe(duration.as_secs_f64());
     }
 
-    fn reconciled(&self, subject: &Subject, outcome: Outcome<'_>, took: Duration) {
+    fn reconciled(&self, subject: &Subject, outcome: Outcome<'_>, duration: Duration) {
         let kind = || ("kind", Cow::Borrowed(kind(subject)));
         if outcome == Outcome::Panicked {
             self.panics.inc();
         }
         self.reconcile_seconds
             .get_or_create(&[kind()])
-            .observe(took.as_secs_f64());
+            .observe(duration.as_secs_f64());
         self.reconciles
             .get_or_create(&[kind(), ("result", outcome.name().into())])
             .inc();
@@ -119,7 +141,7 @@ impl Metrics {
             .inc();
     }
 
-    /// A revision that is gone leaves no series behind.
+    /// Removes the series of a deleted revision.
     fn in_use(&self, revision: &str, counts: Option<Counts>) {
         let counts = counts.map(by_reference);
         for (index, by) in REFERENCES.into_iter().enumerate() {
@@ -159,8 +181,12 @@ fn number(count: usize) -> i64 {
 impl Observer for Metrics {
     fn report(&self, report: &Report<'_>) {
         match *report {
-            Report::Planned(plan, took) => self.planned(plan, took),
-            Report::Reconciled { plan, outcome, took } => self.reconciled(&plan.subject, outcome, took),
+            Report::Planned(plan, duration) => self.planned(plan, duration),
+            Report::Reconciled {
+                plan,
+                outcome,
+                duration,
+            } => self.reconciled(&plan.subject, outcome, duration),
             Report::Written { action, reason } => {
                 let reason = Cow::Owned(reason.to_owned());
                 self.writes
@@ -168,7 +194,7 @@ impl Observer for Metrics {
                     .inc();
             }
             Report::ApiCall { verb, code } => self.called(verb, code),
-            Report::QueueDepth(waiting) => drop(self.queued.set(number(waiting))),
+            Report::QueueDepth(depth) => drop(self.queued.set(number(depth))),
             Report::Cached { cache, objects } => {
                 let labels = [("cache", Cow::Owned(cache.to_owned()))];
                 self.cached.get_or_create(&labels).set(number(objects));

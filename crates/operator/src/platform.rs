@@ -1,17 +1,17 @@
-//! What kind of cluster it is: takes a client, gives the platform. One look at discovery, nothing else.
+//! Detects the platform of a cluster by API discovery.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use mainstay_mesh::Platform;
 
-/// What only `OpenShift` serves.
+/// A kind that only `OpenShift` serves.
 const GROUP_VERSION: &str = "operator.openshift.io/v1";
 const KIND: &str = "OpenShiftAPIServer";
 
-/// Asks which kinds the cluster serves.
+/// Returns the platform of the cluster.
 pub async fn detect(client: &Client) -> Result<Platform, kube::Error> {
-    let answer = client.list_api_group_resources(GROUP_VERSION).await;
-    match answer {
+    let response = client.list_api_group_resources(GROUP_VERSION).await;
+    match response {
         Ok(list) if serves(&list) => Ok(Platform::OpenShift),
         Ok(_) => Ok(Platform::Kubernetes),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Platform::Kubernetes),

@@ -1,7 +1,8 @@
-//! Whether a remote control plane is ready: takes a question, asks over HTTPS, gives yes, no, or why it could not be asked.
+//! Probes remote control planes over HTTPS.
 //!
-//! Whoever may edit a webhook configuration decides what is asked, so little is possible: only `https://SERVICE.NAMESPACE.svc:PORT/ready`,
-//! only with the authority that stands there, never an address that no Service has, no redirect, no body read.
+//! Users who may edit a webhook configuration control the request, so it is restricted: only
+//! `https://SERVICE.NAMESPACE.svc:PORT/ready`, only with the CA bundle of the webhook, no address that no
+//! Service has, no redirect, and the body is not read.
 
 mod address;
 
@@ -25,42 +26,48 @@ use tokio_rustls::TlsConnector;
 
 pub use address::{Address, Resolver, SystemResolver};
 
-use crate::Prober;
+use crate::{ProbeOutcome, Prober};
 
-/// Nobody waits longer, whatever an annotation says.
-const LONGEST: u32 = 30;
-/// As many bytes of headers as are read.
-const MOST_HEADERS: usize = 16 << 10;
+/// Maximum timeout of a probe in seconds, whatever the annotation says.
+const MAX_TIMEOUT_SECONDS: u32 = 30;
+/// Maximum size of the response headers.
+const MAX_HEADER_BYTES: usize = 16 << 10;
 
-/// Asks over HTTPS.
+/// A prober that uses HTTPS.
 #[derive(Clone)]
 pub struct HttpsProber {
     resolver: Arc<dyn Resolver>,
 }
 
 impl HttpsProber {
-    /// Asks the addresses that `resolver` finds.
+    /// Creates a prober that connects to the addresses from `resolver`.
     pub fn new(resolver: impl Resolver + 'static) -> Self {
         Self {
             resolver: Arc::new(resolver),
         }
     }
 
-    /// Whether it is ready, and why it could not be asked; the latter is empty for any answer.
-    pub async fn probe(&self, request: &ProbeRequest) -> (bool, String) {
-        match self.ask(request).await {
-            Ok(ready) => (ready, String::new()),
-            Err(error) => (false, told(&request.url, &error)),
+    /// Probes the control plane behind a webhook.
+    pub async fn probe(&self, request: &ProbeRequest) -> ProbeOutcome {
+        match self.is_ready(request).await {
+            Ok(ready) => ProbeOutcome {
+                ready,
+                error: String::new(),
+            },
+            Err(error) => ProbeOutcome {
+                ready: false,
+                error: message(&request.url, &error),
+            },
         }
     }
 
-    /// Whether it is ready: whether it answers with 200.
-    pub async fn ask(&self, request: &ProbeRequest) -> Result<bool, ProbeError> {
+    /// Whether the control plane responds with 200.
+    pub async fn is_ready(&self, request: &ProbeRequest) -> Result<bool, ProbeError> {
         let address = Address::parse(&request.url)?;
         let trust = trust(&request.ca_bundle)?;
-        let limit = Duration::from_secs(request.timeout_seconds.clamp(1, LONGEST).into());
-        let answer = tokio::time::timeout(limit, self.get(&address, trust)).await;
-        answer.unwrap_or(Err(ProbeError::Late(limit)))
+        let limit = Duration::from_secs(request.timeout_seconds.clamp(1, MAX_TIMEOUT_SECONDS).into());
+        let response = tokio::time::timeout(limit, self.get(&address, trust)).await;
+        response.unwrap_or(Err(ProbeError::Timeout(limit)))
     }
 
     async fn get(&self, address: &Address, trust: ClientConfig) -> Result<bool, ProbeError> {
@@ -74,23 +81,23 @@ impl HttpsProber {
         let connector = TlsConnector::from(Arc::new(trust));
         let stream = connector.connect(name, stream).await.map_err(ProbeError::Tls)?;
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(MOST_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream))
             .await?;
-        let question = Request::get("/ready")
+        let request = Request::get("/ready")
             .header(http::header::HOST, format!("{}:{}", address.host, address.port))
             .body(Empty::<Bytes>::new())?;
-        let answer = pin!(sender.send_request(question));
-        // The connection does the work while the answer is awaited, and may end first; both end here.
-        let answer = match select(answer, pin!(connection)).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right((_, answer)) => answer.await,
+        let response = pin!(sender.send_request(request));
+        // The connection must be polled while the response is awaited, and may end first.
+        let response = match select(response, pin!(connection)).await {
+            Either::Left((response, _)) => response,
+            Either::Right((_, response)) => response.await,
         };
-        Ok(answer?.status() == StatusCode::OK)
+        Ok(response?.status() == StatusCode::OK)
     }
 }
 
-/// The first address that answers.
+/// Connects to the first address that accepts.
 async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     for address in addresses {
@@ -105,7 +112,7 @@ async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 fn trust(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle).flatten() {
-        // One that is not understood counts as absent, as in Go.
+        // A certificate that cannot be parsed is ignored, as in Go.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {
@@ -119,14 +126,14 @@ fn trust(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
 }
 
 impl Prober for HttpsProber {
-    fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, (bool, String)> {
+    fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, ProbeOutcome> {
         let prober = self.clone();
         Box::pin(async move { HttpsProber::probe(&prober, &request).await })
     }
 }
 
-/// As Go tells that a request failed.
-fn told(url: &str, error: &ProbeError) -> String {
+/// Formats an error as Go's HTTP client does.
+fn message(url: &str, error: &ProbeError) -> String {
     match error {
         ProbeError::Bundle | ProbeError::Url => error.to_string(),
         _ => {
@@ -137,39 +144,39 @@ fn told(url: &str, error: &ProbeError) -> String {
     }
 }
 
-/// Why it could not be asked.
+/// Why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// Anything but a Service of this cluster.
+    /// The URL is not that of a Service of this cluster.
     #[error("only webhooks pointing to a Service are supported")]
     Url,
     /// No certificate in the bundle.
     #[error("failed to append CA bundle to cert pool")]
     Bundle,
-    /// No address.
+    /// The host has no address.
     #[error("lookup failed")]
     Resolve(#[source] io::Error),
-    /// Nobody there.
+    /// The connection failed.
     #[error("dial failed")]
     Connect(#[source] io::Error),
-    /// Not who it should be, or no TLS.
+    /// The TLS handshake failed.
     #[error("tls")]
     Tls(#[source] io::Error),
-    /// The name cannot be in a certificate.
+    /// The host is not a valid name for a certificate.
     #[error("the name is not one a certificate can have")]
     Name(#[from] InvalidDnsNameError),
-    /// TLS cannot be set up.
+    /// The TLS client cannot be configured.
     #[error("tls")]
     Setup(#[from] rustls::Error),
-    /// No answer in HTTP.
+    /// The HTTP exchange failed.
     #[error("http")]
     Http(#[from] hyper::Error),
-    /// The question cannot be put.
+    /// The request is invalid.
     #[error("http")]
-    Question(#[from] http::Error),
-    /// It took too long.
-    #[error("no answer within {} s", .0.as_secs())]
-    Late(Duration),
+    Request(#[from] http::Error),
+    /// There was no response in time.
+    #[error("no response within {} s", .0.as_secs())]
+    Timeout(Duration),
 }
 
 #[cfg(test)]

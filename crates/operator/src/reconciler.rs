@@ -1,14 +1,18 @@
-//! The middle of the loop: takes what watches and writes show, gives one plan at a time, and takes how it ended. No client, no
-//! clock, no task: the moment is told, and the same story gives the same plans.
+//! Reconciler state: consumes watch events and write results, and hands out one plan at a time.
 //!
 //! ```text
-//! seen, gone, listed ──▶ Snapshot + Live ──wake──▶ Queue ──next(now)──▶ Plan ──▶ (executor) ──done()──┐
-//!         ▲                                                                                          │
-//!         └──────────────────────────── what the writes answered ◀───────────────────────────────────┘
+//! events, lists ──▶ Snapshot + Live ──enqueue──▶ Queue ──next_plan(now)──▶ Plan ──▶ (executor)
+//!                        ▲                                                             │
+//!                        └──────────────── responses, finish_plan() ◀──────────────────┘
 //! ```
 //!
-//! *Invariants:* no subject is worked on twice at once; nothing known goes back to an older version; no plan is made before
-//! every source was listed; a plan that changes nothing is not carried out again at once.
+//! Has no client, clock or task: callers pass the time, and the same sequence of calls returns the same
+//! plans.
+//!
+//! Invariants: a subject has at most one running plan; a known object is never replaced by an older version;
+//! no plan is made before every source was listed; a plan that changed nothing is not repeated without a
+//! delay; an event that changes an object resets the back-off of its subject; plans of a workload migration
+//! are executed one at a time.
 
 mod cause;
 mod objects;
@@ -23,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mainstay_api::ObjectKind;
 use mainstay_cluster::live::Live;
 use mainstay_mesh::migration::requests_migration;
 use mainstay_mesh::plan::{Plan, ReleaseKey, Requeue, Step};
@@ -33,46 +38,62 @@ use mainstay_mesh::{Action, AffectedSubjects, Library, Observation, Settings, Sn
 use crate::queue::Queue;
 pub use objects::DecodeError;
 pub use outcome::{PlanOutcome, StepFailure};
-pub use releases::Installed;
+pub use releases::InstalledRelease;
 
-/// Every subject is looked at this often, whatever was heard.
-const FULL_PASS: Duration = Duration::from_mins(10);
+/// Interval of full passes, which plan every subject even without an event.
+const FULL_PASS_INTERVAL: Duration = Duration::from_mins(10);
 
-/// A plan that waits for something else looks again at least this often; it costs no call.
-const LONGEST_SOON: Duration = Duration::from_mins(1);
+/// Maximum delay of a plan that waits for another object. Planning again costs no API call.
+const MAX_WAIT_DELAY: Duration = Duration::from_mins(1);
 
-/// What to do next.
+/// The next unit of work.
 #[derive(Clone, Debug)]
 pub enum NextPlan {
-    /// Carry out this plan, then tell [`Reconciler::finish_plan`].
+    /// Execute this plan, then call [`Reconciler::finish_plan`].
     Execute(Plan),
-    /// There was nothing to do about a subject.
+    /// There was nothing to do for a subject.
     Idle(Plan),
     /// Planning for this subject panicked.
     Panicked(Subject),
 }
 
-/// Everything the operator knows, and whose turn it is.
+/// The operator's in-memory state and work queue.
 #[derive(Debug)]
 pub struct Reconciler {
     snapshot: Snapshot,
     live: Live,
     queue: Queue,
-    installed: BTreeMap<ReleaseKey, Installed>,
-    failed: BTreeMap<Subject, (Action, Timestamp)>,
-    /// What was last carried out for a subject, while it has not come to rest.
-    last: BTreeMap<Subject, Vec<Step>>,
+    installed: BTreeMap<ReleaseKey, InstalledRelease>,
+    failed: BTreeMap<Subject, FailedAction>,
+    /// Steps of the last executed plan, until a plan for the subject is empty.
+    last_steps: BTreeMap<Subject, Vec<Step>>,
+    /// Subjects whose object changed while their plan was executing.
+    changed_while_running: BTreeSet<Subject>,
+    /// The subject whose migration plan is executing, if any.
+    running_migration: Option<Subject>,
+    /// Subjects whose migration plan waits for the one that is executing.
+    waiting_for_migration: BTreeSet<Subject>,
+    /// Consecutive conflicts of each subject.
+    conflicts: BTreeMap<Subject, u32>,
+    /// Last known versions of deleted objects.
     tombstones: BTreeMap<Subject, u64>,
     max_concurrent: usize,
-    next_pass: Timestamp,
-    is_open: bool,
+    next_full_pass: Timestamp,
+    is_planning: bool,
     listener: Option<EnqueueListener>,
 }
 
-/// What a [`EnqueueListener`] does with a subject and what woke it.
+/// An action that failed, and when to retry it.
+#[derive(Debug)]
+struct FailedAction {
+    action: Action,
+    retry_at: Timestamp,
+}
+
+/// A callback for an enqueued subject and its cause.
 pub type EnqueueCallback = Arc<dyn Fn(&Subject, &str) + Send + Sync>;
 
-/// Hears which subject is woken, and by what.
+/// Observes which subjects are enqueued, and why.
 #[derive(Clone)]
 pub struct EnqueueListener(pub EnqueueCallback);
 
@@ -83,7 +104,7 @@ impl fmt::Debug for EnqueueListener {
 }
 
 impl Reconciler {
-    /// An empty one, which makes at most so many plans at once.
+    /// Creates an empty reconciler that runs at most `max_concurrent` plans concurrently.
     #[must_use]
     pub fn new(
         now: Timestamp,
@@ -97,185 +118,229 @@ impl Reconciler {
             queue: Queue::default(),
             installed: BTreeMap::new(),
             failed: BTreeMap::new(),
-            last: BTreeMap::new(),
+            last_steps: BTreeMap::new(),
+            changed_while_running: BTreeSet::new(),
+            running_migration: None,
+            waiting_for_migration: BTreeSet::new(),
+            conflicts: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             max_concurrent: max_concurrent.max(1),
-            next_pass: later(now, FULL_PASS),
-            is_open: false,
+            next_full_pass: later(now, FULL_PASS_INTERVAL),
+            is_planning: false,
             listener: None,
         }
     }
 
-    /// What was observed.
+    /// The observed state.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// What is there of what was installed.
+    /// Live versions of installed objects.
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
     }
 
-    /// How many subjects wait for their turn.
+    /// Number of subjects in the queue.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.queue.depth()
     }
 
-    /// Whether another plan may be carried out now.
+    /// Number of subjects enqueued so far; it differs whenever a call has added work.
+    #[must_use]
+    pub fn enqueue_count(&self) -> u64 {
+        self.queue.enqueue_count()
+    }
+
+    /// Whether another plan may run concurrently.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
         self.queue.running() < self.max_concurrent
     }
 
-    /// Whether some Istio moves workloads, so that they must be watched.
+    /// Whether an Istio migrates workloads, so that workloads must be watched.
     #[must_use]
     pub fn migrates_workloads(&self) -> bool {
         self.snapshot.istios().iter().any(requests_migration)
     }
 
-    /// Lets plans be made: every watch has been listed, and nobody else leads.
+    /// Starts planning: every watch has been listed, and this process leads.
     pub fn start_planning(&mut self) {
-        self.is_open = true;
+        self.is_planning = true;
         self.find_releases();
         self.enqueue_all();
     }
 
-    /// Makes no full passes: for whoever tells every event himself, and so can miss none.
+    /// Disables full passes, for callers that deliver every event.
     pub fn disable_full_pass(&mut self) {
-        self.next_pass = Timestamp::MAX;
+        self.next_full_pass = Timestamp::MAX;
     }
 
-    /// Lets somebody hear which subject is woken by what.
+    /// Registers a callback for each enqueued subject and its cause.
     pub fn set_listener(&mut self, listener: EnqueueListener) {
         self.listener = Some(listener);
     }
 
-    /// Takes in what was seen.
-    pub fn observe(&mut self, seen: Observation) {
-        let cause = self.listener.is_some().then(|| cause::of(&seen));
-        let woken = self.snapshot.observe(seen);
-        self.wake(woken, || cause.unwrap_or_default());
+    /// Records an observation and enqueues the affected subjects.
+    pub fn observe(&mut self, observation: Observation) {
+        let cause = self
+            .listener
+            .is_some()
+            .then(|| cause::from_observation(&observation));
+        let affected = self.snapshot.observe(observation);
+        self.enqueue(affected, || cause.unwrap_or_default());
     }
 
-    /// Takes in what a pod says.
+    /// Records what a namespace, pod or tag refers to.
     pub fn observe_referrer(&mut self, referrer: Referrer<'_>) {
-        let woken = self.snapshot.observe_referrer(referrer);
-        self.wake(woken, || cause::of_referrer(referrer));
+        let affected = self.snapshot.observe_referrer(referrer);
+        self.enqueue(affected, || cause::from_referrer(referrer));
     }
 
-    /// A namespace or a pod is gone.
+    /// Removes a namespace or pod that was deleted.
     pub fn remove_referrer(&mut self, key: ReferrerKey) {
         self.observe(Observation::ReferrerGone(key));
     }
 
-    /// Whether a source can be believed.
+    /// Sets whether a source is listed.
     pub fn set_source_state(&mut self, source: Source, state: SourceState) {
         self.observe(Observation::Source(source, state));
     }
 
-    fn wake(&mut self, woken: AffectedSubjects, cause: impl FnOnce() -> String) {
-        if let (Some(listener), false) = (&self.listener, woken.is_empty()) {
+    fn enqueue(&mut self, affected: AffectedSubjects, cause: impl FnOnce() -> String) {
+        if let (Some(listener), false) = (&self.listener, affected.is_empty()) {
             let cause = cause();
-            for subject in &woken {
+            for subject in &affected {
                 listener.0(subject, &cause);
             }
         }
-        for subject in woken {
-            self.queue.wake(subject);
+        for subject in affected {
+            self.queue.enqueue(subject);
         }
     }
 
     fn enqueue_all(&mut self) {
-        let all: BTreeSet<Subject> = self.snapshot.subjects();
-        self.wake(all, || "a full pass".to_owned());
+        let subjects: BTreeSet<Subject> = self.snapshot.subjects();
+        self.enqueue(subjects, || "a full pass".to_owned());
     }
 
-    /// What to do next, if anything can be done now.
+    /// Returns the next plan that may run at `now`, if any.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<NextPlan> {
         self.snapshot.now = now;
-        if !self.is_open || !self.has_capacity() {
+        if !self.is_planning || !self.has_capacity() {
             return None;
         }
-        if now >= self.next_pass {
-            self.next_pass = later(now, FULL_PASS);
-            self.queue.tidy(now);
+        if now >= self.next_full_pass {
+            self.next_full_pass = later(now, FULL_PASS_INTERVAL);
+            self.queue.prune_rate_limits(now);
             self.enqueue_all();
         }
         loop {
             let subject = self.queue.take(now)?;
-            if let Some(next) = self.consider(subject, now) {
+            if let Some(next) = self.plan(subject, now) {
                 return Some(next);
             }
         }
     }
 
-    /// When to ask again, events aside.
+    /// Returns when to call [`Reconciler::next_plan`] again, events aside.
     #[must_use]
     pub fn next_due(&self) -> Timestamp {
         self.queue
-            .next_moment()
-            .map_or(self.next_pass, |moment| moment.min(self.next_pass))
+            .next_time()
+            .map_or(self.next_full_pass, |time| time.min(self.next_full_pass))
     }
 
-    /// The plan for a subject, unless it has to wait.
-    fn consider(&mut self, subject: Subject, now: Timestamp) -> Option<NextPlan> {
-        // A plan is a function of the snapshot, which it cannot change: nothing is left half done by a panic.
+    /// Plans for a subject; `None` if its plan must wait.
+    fn plan(&mut self, subject: Subject, now: Timestamp) -> Option<NextPlan> {
+        // A plan is a function of the snapshot, which it cannot change: a panic leaves no partial state.
         let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, &subject)));
         let Ok(plan) = planned else {
-            self.put_off(&subject, now);
+            self.back_off(&subject, now);
             return Some(NextPlan::Panicked(subject));
         };
         if plan.is_empty() {
-            self.rest(&plan, now);
+            self.settle(&plan, now);
             return Some(NextPlan::Idle(plan));
         }
-        if self.last.get(&subject) == Some(&plan.steps) {
-            self.last.remove(&subject);
-            self.put_off(&subject, now);
+        if self.last_steps.get(&subject) == Some(&plan.steps) {
+            self.last_steps.remove(&subject);
+            self.back_off(&subject, now);
             return None;
         }
-        if let Err(moment) = self.queue.spend(&subject, now) {
+        let is_migration = self.is_migration(&plan);
+        if is_migration && self.running_migration.is_some() {
             self.queue.done(&subject);
-            self.queue.wake_at(subject, moment);
+            self.waiting_for_migration.insert(subject);
             return None;
+        }
+        if let Err(time) = self.queue.spend(&subject, now) {
+            self.queue.done(&subject);
+            self.queue.enqueue_at(subject, time);
+            return None;
+        }
+        self.changed_while_running.remove(&subject);
+        if is_migration {
+            self.running_migration = Some(subject);
         }
         Some(NextPlan::Execute(plan))
     }
 
-    /// Whether a plan made now would still have this action.
+    /// Whether a plan is part of a workload migration. Such plans are executed one at a time: each decides by
+    /// the snapshot whether the batch has capacity, so the snapshot must contain the result of the previous
+    /// one.
+    fn is_migration(&self, plan: &Plan) -> bool {
+        match &plan.subject {
+            Subject::Workload(_) | Subject::Namespace(_) => true,
+            Subject::Object(ObjectKind::Istio, _) => self.migrates_workloads(),
+            Subject::Object(..) | Subject::Webhook(_) => false,
+        }
+    }
+
+    /// Lets the plans start that wait for the migration plan of this subject.
+    fn release_migration(&mut self, subject: &Subject) {
+        if self.running_migration.as_ref() == Some(subject) {
+            self.running_migration = None;
+            for waiting in std::mem::take(&mut self.waiting_for_migration) {
+                self.queue.enqueue(waiting);
+            }
+        }
+    }
+
+    /// Whether a plan made now would still contain this action.
     pub(crate) fn still_plans(&mut self, subject: &Subject, action: &Action, now: Timestamp) -> bool {
         self.snapshot.now = now;
         let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, subject)));
         planned.is_ok_and(|plan| plan.actions().any(|planned| planned == action))
     }
 
-    /// Nothing is to be done about a subject until something happens.
-    fn rest(&mut self, plan: &Plan, now: Timestamp) {
+    /// Requeues the subject of an empty plan as the plan asks.
+    fn settle(&mut self, plan: &Plan, now: Timestamp) {
         let subject = &plan.subject;
-        self.last.remove(subject);
+        self.last_steps.remove(subject);
         self.queue.done(subject);
         match plan.requeue {
-            Requeue::OnEvent => self.queue.forgive(subject),
-            Requeue::At(moment) if moment > now => self.queue.wake_at(subject.clone(), moment),
-            // A moment that has passed would come again and again, without end.
+            Requeue::OnEvent => self.queue.reset_backoff(subject),
+            Requeue::At(time) if time > now => self.queue.enqueue_at(subject.clone(), time),
+            // A time that has passed would be due again at once, forever.
             Requeue::At(_) | Requeue::Immediately => {
-                let delay = self.queue.delay(subject).min(LONGEST_SOON);
-                self.queue.wake_at(subject.clone(), later(now, delay));
+                let delay = self.queue.next_delay(subject).min(MAX_WAIT_DELAY);
+                self.queue.enqueue_at(subject.clone(), later(now, delay));
             }
             Requeue::Backoff => {
-                let delay = self.queue.delay(subject);
-                self.queue.wake_at(subject.clone(), later(now, delay));
+                let delay = self.queue.next_delay(subject);
+                self.queue.enqueue_at(subject.clone(), later(now, delay));
             }
         }
     }
 
-    fn put_off(&mut self, subject: &Subject, now: Timestamp) {
-        let delay = self.queue.delay(subject);
+    fn back_off(&mut self, subject: &Subject, now: Timestamp) {
+        let delay = self.queue.next_delay(subject);
         self.queue.done(subject);
-        self.queue.wake_at(subject.clone(), later(now, delay));
+        self.queue.enqueue_at(subject.clone(), later(now, delay));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A release to objects: takes charts and a release, gives the objects it renders to. Asks no cluster, marks nothing.
+//! Renders a release into objects.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,38 +12,38 @@ use mainstay_template::NoHost;
 use mainstay_yaml::{Map, Numbers, Options};
 use serde_json::Value;
 
-/// Whose rules: templates of the charts render alike under both, and this one tells the whole version of the cluster.
+/// The charts render equally under both; Helm 4 passes the whole version of the cluster.
 const DIALECT: Dialect = Dialect::Helm4;
 
 /// Why a release cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// Its version is none.
+    /// The version is invalid.
     #[error("version {0:?} not found")]
     Version(String),
-    /// Its chart cannot be had.
+    /// The chart is not in the catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// Its chart or its values are wrong.
+    /// The chart or its values are invalid.
     #[error(transparent)]
     Chart(#[from] ChartError),
-    /// Its chart looks at the version of the cluster, which nobody told yet.
+    /// The chart uses the version of the cluster, which is not known yet.
     #[error("the version of the cluster is not known")]
     NoVersion,
-    /// What was rendered is no YAML.
+    /// A rendered template is not valid YAML.
     #[error("{path}: {source}")]
     Yaml {
-        /// Of which template.
+        /// Path of the template.
         path: String,
-        /// Why.
+        /// The parse error.
         source: Box<mainstay_yaml::Error>,
     },
 }
 
-/// How charts come to look at the cluster, in a template and in `Chart.yaml`.
-const LOOKS: [&str; 2] = ["Capabilities", "kubeVersion"];
+/// Words by which charts use the version of the cluster, in a template or in `Chart.yaml`.
+const VERSION_WORDS: [&str; 2] = ["Capabilities", "kubeVersion"];
 
-/// Charts, and the cluster they are rendered for.
+/// Renders charts for a cluster.
 #[derive(Debug)]
 pub struct Renderer {
     catalog: Arc<Catalog>,
@@ -51,7 +51,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// For a cluster whose version is told when a chart looks at it; few do.
+    /// Creates a renderer for a cluster whose version is set when a chart needs it; few do.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>) -> Self {
         Self {
@@ -60,22 +60,22 @@ impl Renderer {
         }
     }
 
-    /// For a cluster of this version, as its server tells it (`v1.36.4`).
+    /// Creates a renderer for a cluster of this version (`v1.36.4`).
     #[must_use]
     pub fn for_version(catalog: Arc<Catalog>, version: &str) -> Self {
         let renderer = Self::new(catalog);
-        renderer.know_version(version);
+        renderer.set_version(version);
         renderer
     }
 
-    /// From now on the cluster is of this version. Whoever tells it first is believed.
-    pub fn know_version(&self, version: &str) {
+    /// Sets the version of the cluster, unless it is set.
+    pub fn set_version(&self, version: &str) {
         let parsed = KubeVersion::parse(version, DIALECT);
         self.version
             .get_or_init(|| parsed.unwrap_or_else(|_| Capabilities::offline(DIALECT).kube_version));
     }
 
-    /// The objects of a release, in the order of installation.
+    /// Returns the objects of a release in the order of installation.
     pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
         let version = version(&release.version)?;
         let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
@@ -88,7 +88,7 @@ impl Renderer {
         options.release.namespace.clone_from(&release.key.namespace);
         match self.version.get() {
             Some(version) => options.capabilities.kube_version = version.clone(),
-            None if files.iter().any(looks) => return Err(RenderError::NoVersion),
+            None if files.iter().any(uses_version) => return Err(RenderError::NoVersion),
             None => {}
         }
         let loaded = load_files(files, DIALECT)?;
@@ -109,10 +109,10 @@ impl Renderer {
     }
 }
 
-/// Whether this file of a chart may look at the cluster.
-fn looks(file: &File) -> bool {
+/// Whether a file of a chart may use the version of the cluster.
+fn uses_version(file: &File) -> bool {
     let text = String::from_utf8_lossy(&file.data);
-    LOOKS.iter().any(|word| text.contains(word))
+    VERSION_WORDS.iter().any(|word| text.contains(word))
 }
 
 fn version(name: &str) -> Result<Version, RenderError> {
@@ -127,7 +127,7 @@ fn values(values: &mainstay_api::Values) -> Map {
         .collect()
 }
 
-/// Values pass through JSON on their way to a chart, and there every number is a float. What a server stores is bounded in depth.
+/// Values pass through JSON, where every number is a float. The API server bounds their depth.
 fn yaml(value: &Value) -> mainstay_yaml::Value {
     match value {
         Value::Null => mainstay_yaml::Value::Null,

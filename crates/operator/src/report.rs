@@ -1,4 +1,4 @@
-//! What the loop tells: plain words between the loop and whoever counts, logs or answers probes. Decides nothing, keeps nothing.
+//! Reports of the control loop for metrics, logs and health probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,63 +6,64 @@ use std::time::Duration;
 use mainstay_mesh::references::Counts;
 use mainstay_mesh::{Plan, Subject};
 
-/// Whoever wants to know what the loop does. Telling must cost next to nothing: no I/O, no waiting.
+/// Receives the loop's reports. Implementations must be cheap: no I/O, no waiting.
 pub trait Observer: Send + Sync {
-    /// Takes a report.
+    /// Receives a report.
     fn report(&self, report: &Report<'_>);
 }
 
-/// One thing that happened.
+/// A report of the loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Report<'a> {
-    /// The loop went round; at least every 20 seconds, also when there is nothing to do and while another one leads.
+    /// The loop iterated; at least every 20 seconds, also without work and while another process leads.
     LoopIteration,
-    /// Whether every source was listed: from then on plans are made.
+    /// Whether every watch was listed.
     Synced(bool),
     /// Whether this process leads.
     Leading(bool),
-    /// A plan was made, which took so long.
+    /// A plan was made in this time.
     Planned(&'a Plan, Duration),
-    /// A plan was carried out, or not; an empty one too.
+    /// A plan was executed, or was empty.
     Reconciled {
-        /// What was to be done.
+        /// The plan.
         plan: &'a Plan,
-        /// How it ended.
+        /// Its outcome.
         outcome: Outcome<'a>,
-        /// How long planning and doing took together.
-        took: Duration,
+        /// Time of planning and executing.
+        duration: Duration,
     },
-    /// Something was written.
+    /// An object was written.
     Written {
-        /// What was done: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`, `event`, `lease`.
+        /// The kind of write: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`,
+        /// `event`, `lease`.
         action: &'static str,
-        /// Why: a reason of ours, or what differed.
+        /// The reason: one of our reasons, or what differed.
         reason: &'a str,
     },
     /// The API was called.
     ApiCall {
-        /// The verb as Kubernetes counts it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+        /// The verb as Kubernetes names it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
         verb: &'static str,
-        /// The answer's status; 0 when there was none.
+        /// The status code; 0 without a response.
         code: u16,
     },
-    /// So many subjects wait for their turn.
+    /// Number of queued subjects.
     QueueDepth(usize),
-    /// So many objects are kept in memory.
+    /// Number of objects in a cache.
     Cached {
-        /// Where: a kind, or a name of ours.
+        /// The name of the cache: a kind, or `managed`.
         cache: &'a str,
-        /// How many.
+        /// Number of objects.
         objects: usize,
     },
-    /// So many refer to a revision; `None` once the revision is gone.
+    /// Number of referrers of a revision; `None` once the revision is deleted.
     InUse {
-        /// Its name.
+        /// Name of the revision.
         revision: &'a str,
-        /// By kind of reference.
+        /// Referrers by kind.
         counts: Option<Counts>,
     },
-    /// A subject was put into the queue.
+    /// A subject was enqueued.
     Enqueued {
         /// The subject.
         subject: &'a Subject,
@@ -71,38 +72,41 @@ pub enum Report<'a> {
     },
 }
 
-/// How a plan ended.
+/// The outcome of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// There was nothing to do.
-    Idle,
-    /// All of it was done.
-    Done,
+    Noop,
+    /// Every step succeeded.
+    Succeeded,
+    /// Another writer was faster; the subject is planned again at once.
+    Conflict,
     /// A step failed; the text is the one in the status, without values.
     Failed(&'a str),
-    /// Our own fault: a panic, caught.
+    /// A step or the planner panicked (a bug).
     Panicked,
 }
 
 impl Outcome<'_> {
-    /// In one word, for counters.
+    /// Returns the label value for metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Idle => "noop",
-            Self::Done => "success",
+            Self::Noop => "noop",
+            Self::Succeeded => "success",
+            Self::Conflict => "conflict",
             Self::Failed(_) => "error",
             Self::Panicked => "panic",
         }
     }
 }
 
-/// Nobody listens.
+/// Discards every report.
 impl Observer for () {
     fn report(&self, _: &Report<'_>) {}
 }
 
-/// All of them listen, in this order.
+/// Forwards reports to each observer in order.
 impl Observer for Vec<Arc<dyn Observer>> {
     fn report(&self, report: &Report<'_>) {
         for observer in self {

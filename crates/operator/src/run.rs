@@ -1,4 +1,4 @@
-//! The loop itself: takes a client and everything else the operator needs, runs until it is told to stop or may not go on.
+//! The control loop: runs watches, plans and executions until it is stopped or loses the Lease.
 
 use std::fmt;
 use std::future::Future;
@@ -32,31 +32,34 @@ use crate::render::Renderer;
 use crate::report::{Observer, Outcome, Report};
 use crate::watch::all::Watches;
 
-/// The loop goes round at least this often.
-const TURN: Duration = Duration::from_secs(20);
+/// Maximum time between two iterations of the loop.
+const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// How long what runs may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(30);
+/// Maximum time to wait for executing plans at shutdown.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Told of every plan that is made, with what it was made from.
+/// Default of `--max-concurrent-reconciles`, the same as upstream's.
+pub const DEFAULT_MAX_CONCURRENT_RECONCILES: usize = 5;
+
+/// A callback for every plan and the snapshot it was made from.
 pub type PlanInspector = Arc<dyn Fn(&Snapshot, &Plan) + Send + Sync>;
 
-/// How to run.
+/// Options of [`Operator::run`].
 #[derive(Clone)]
 pub struct Options {
-    /// Where the operator runs, and its Lease lies.
+    /// The operator's own namespace, which holds its Lease.
     pub namespace: String,
-    /// Who we are among several.
+    /// The holder identity in the Lease.
     pub identity: String,
-    /// How many plans are carried out at once.
+    /// Maximum number of plans that are executed concurrently.
     pub max_concurrent: usize,
-    /// Whether to wait until nobody else leads.
+    /// Whether to acquire the Lease before changing anything.
     pub leader_elect: bool,
-    /// Who is told what happens.
+    /// Receives reports of what the loop does.
     pub observer: Arc<dyn Observer>,
-    /// Who asks remote control planes.
+    /// Probes remote control planes.
     pub prober: Arc<dyn Prober>,
-    /// Who looks at every plan, in tests.
+    /// Inspects every plan, in tests.
     pub inspect: Option<PlanInspector>,
 }
 
@@ -65,7 +68,7 @@ impl Default for Options {
         Self {
             namespace: "sail-operator".into(),
             identity: "mainstay".into(),
-            max_concurrent: 1,
+            max_concurrent: DEFAULT_MAX_CONCURRENT_RECONCILES,
             leader_elect: true,
             observer: Arc::new(()),
             prober: Arc::new(()),
@@ -85,18 +88,18 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Why the operator cannot go on.
+/// Why the operator stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// Another process leads now.
+    /// Another process may lead now.
     #[error("the Lease was lost: another process may lead now")]
     LeaseLost,
 }
 
-/// What watches and executions share: the reconciler, a bell for when there is something to do, and whoever is told.
+/// State shared by watches and executions: the reconciler, a notification for new work, and the observer.
 pub(crate) struct Shared {
     reconciler: Mutex<Reconciler>,
-    bell: Notify,
+    enqueued: Notify,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -104,93 +107,108 @@ impl Shared {
     pub(crate) fn new(reconciler: Reconciler, observer: Arc<dyn Observer>) -> Self {
         Self {
             reconciler: Mutex::new(reconciler),
-            bell: Notify::new(),
+            enqueued: Notify::new(),
             observer,
         }
     }
 
-    /// Reads or tells the reconciler something.
+    /// Runs `act` on the reconciler, and notifies the loop if that enqueued a subject.
+    ///
+    /// A read must not notify: the loop itself reads in every iteration, so its notification would always be
+    /// ready, and with a subject that waits for its own execution to end the loop would never yield to I/O.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Reconciler) -> R) -> R {
         let mut reconciler = self.reconciler.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = reconciler.enqueue_count();
         let result = act(&mut reconciler);
-        if reconciler.depth() > 0 {
-            self.bell.notify_one();
+        if reconciler.enqueue_count() != before {
+            self.enqueued.notify_one();
         }
         result
     }
 }
 
-/// Keeps the mesh as its objects declare it, until `stop`.
-pub async fn run(
-    client: Client,
-    catalog: Arc<Catalog>,
-    settings: Settings,
-    options: Options,
-    clock: Clock,
-    stop: impl Future<Output = ()>,
-) -> Result<(), OperatorError> {
-    let observer = options.observer.clone();
-    let meter: Meter = Arc::new(move |verb, code| observer.report(&Report::ApiCall { verb, code }));
-    let fence = if options.leader_elect {
-        Fence::closed()
-    } else {
-        Fence::open()
-    };
-    let lease = lease(
-        guard(client.clone(), Fence::open(), meter.clone()),
-        &fence,
-        &options,
-        &clock,
-    );
-    let client = guard(client, fence, meter);
-    let (library, problems) = Library::from_catalog(&catalog);
-    for problem in problems {
-        tracing::error!(
-            error = &problem as &dyn std::error::Error,
-            "a version is left out"
-        );
+/// An operator and everything it needs to run.
+#[derive(Clone)]
+pub struct Operator {
+    /// A client for the cluster.
+    pub client: Client,
+    /// The charts to install from.
+    pub catalog: Arc<Catalog>,
+    /// Cluster-wide settings of the planner.
+    pub settings: Settings,
+    /// How to run.
+    pub options: Options,
+    /// The source of time.
+    pub clock: Clock,
+}
+
+impl Operator {
+    /// Reconciles the mesh until `stop` completes or the Lease is lost.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), OperatorError> {
+        let observer = self.options.observer.clone();
+        let meter: Meter = Arc::new(move |verb, code| observer.report(&Report::ApiCall { verb, code }));
+        let fence = if self.options.leader_elect {
+            Fence::closed()
+        } else {
+            Fence::open()
+        };
+        let lease_client = guard(self.client.clone(), Fence::open(), meter.clone());
+        let lease = self.lease(lease_client, &fence);
+        let options = self.options.clone();
+        let executor = self.executor(fence, meter);
+        tokio::pin!(stop);
+        lead(&executor, lease, &options, stop).await
     }
-    let mut reconciler = Reconciler::new(
-        clock.now(),
-        Arc::new(settings),
-        Arc::new(library),
-        options.max_concurrent,
-    );
-    let observer = options.observer.clone();
-    reconciler.set_listener(EnqueueListener(Arc::new(move |subject, cause| {
-        observer.report(&Report::Enqueued { subject, cause });
-    })));
-    let shared = Arc::new(Shared::new(reconciler, options.observer.clone()));
-    tokio::pin!(stop);
-    let engine = Engine::new(client.clone());
-    let watches = Watches::start(client.clone(), shared.clone());
-    let writer = Writer::new(client.clone());
-    let executor = Executor {
-        shared,
-        client,
-        events: Events::new(writer.clone(), &options.identity),
-        writer,
-        engine,
-        renderer: Arc::new(Renderer::new(catalog)),
-        watches,
-        prober: options.prober.clone(),
-        clock,
-        stopping: AtomicBool::new(false),
-    };
-    lead(&executor, lease, &options, stop).await
+
+    fn lease(&self, client: Client, fence: &Fence) -> Option<Lease> {
+        let clock = self.clock.clone();
+        let now = Arc::new(move || clock.now());
+        let options = &self.options;
+        let lock = (options.namespace.as_str(), names::LEASE);
+        options
+            .leader_elect
+            .then(|| Lease::new(lock, &options.identity, Writer::new(client), fence.clone(), now))
+    }
+
+    fn executor(self, fence: Fence, meter: Meter) -> Executor {
+        let client = guard(self.client.clone(), fence, meter);
+        let shared = Arc::new(Shared::new(self.reconciler(), self.options.observer.clone()));
+        let writer = Writer::new(client.clone());
+        Executor {
+            watches: Watches::start(client.clone(), shared.clone()),
+            shared,
+            events: Events::new(writer.clone(), &self.options.identity),
+            writer,
+            engine: Engine::new(client.clone()),
+            client,
+            renderer: Arc::new(Renderer::new(self.catalog)),
+            prober: self.options.prober,
+            clock: self.clock,
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    fn reconciler(&self) -> Reconciler {
+        let (library, problems) = Library::from_catalog(&self.catalog);
+        for problem in problems {
+            tracing::error!(
+                error = &problem as &dyn std::error::Error,
+                "skipping a version of the catalog"
+            );
+        }
+        let settings = Arc::new(self.settings.clone());
+        let max_concurrent = self.options.max_concurrent;
+        let mut reconciler = Reconciler::new(self.clock.now(), settings, Arc::new(library), max_concurrent);
+        let observer = self.options.observer.clone();
+        reconciler.set_listener(EnqueueListener(Arc::new(move |subject, cause| {
+            observer.report(&Report::Enqueued { subject, cause });
+        })));
+        reconciler
+    }
 }
 
-/// The Lease, if one is wanted.
-fn lease(client: Client, fence: &Fence, options: &Options, clock: &Clock) -> Option<Lease> {
-    let clock = clock.clone();
-    let now = Arc::new(move || clock.now());
-    let place = (options.namespace.as_str(), names::LEASE);
-    options
-        .leader_elect
-        .then(|| Lease::new(place, &options.identity, Writer::new(client), fence.clone(), now))
-}
-
-/// Waits until everything was listed and nobody else leads, then works until told to stop or until somebody else leads.
+/// Waits until every watch is listed and this process leads, then reconciles until `stop` or until the Lease
+/// is lost.
 async fn lead(
     executor: &Executor,
     mut lease: Option<Lease>,
@@ -207,7 +225,7 @@ async fn lead(
         observer.report(&Report::Leading(true));
     };
     tokio::select! {
-        () = waiting(ready, observer) => {}
+        () = report_while_waiting(ready, observer) => {}
         () = &mut stop => return Ok(()),
     }
     executor.shared.with(Reconciler::start_planning);
@@ -217,15 +235,15 @@ async fn lead(
         running: FuturesUnordered::new(),
         gauges: Gauges::default(),
     };
-    let kept = async {
+    let lost = async {
         match &mut lease {
             Some(lease) => lease.keep().await,
             None => futures::future::pending().await,
         }
     };
     let result = tokio::select! {
-        () = work.turn(stop) => Ok(()),
-        () = kept => Err(OperatorError::LeaseLost),
+        () = work.run(stop) => Ok(()),
+        () = lost => Err(OperatorError::LeaseLost),
     };
     observer.report(&Report::Leading(false));
     if let (Ok(()), Some(lease)) = (&result, &mut lease) {
@@ -234,62 +252,73 @@ async fn lead(
     result
 }
 
-/// Waits, and tells now and then that it does.
-async fn waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) {
+/// Waits for `ready` and reports loop iterations meanwhile, so that the liveness probe passes.
+async fn report_while_waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) {
     tokio::pin!(ready);
     loop {
         observer.report(&Report::LoopIteration);
         tokio::select! {
             () = &mut ready => return,
-            () = sleep(TURN) => {}
+            () = sleep(MAX_ITERATION_INTERVAL) => {}
         }
     }
 }
 
-/// A plan that was carried out, how it ended, and how long it took.
-type Finished = (Plan, PlanOutcome, Duration);
+/// An executed plan.
+struct ExecutedPlan {
+    plan: Plan,
+    outcome: PlanOutcome,
+    duration: Duration,
+}
 
 struct Loop<'a> {
     executor: &'a Executor,
     inspect: Option<PlanInspector>,
-    running: FuturesUnordered<BoxFuture<'a, Finished>>,
+    running: FuturesUnordered<BoxFuture<'a, ExecutedPlan>>,
     gauges: Gauges,
 }
 
 impl Loop<'_> {
-    /// Goes round until told to stop; then what runs is let end.
-    async fn turn(mut self, mut stop: Pin<&mut impl Future<Output = ()>>) {
+    /// Iterates until `stop`, then waits for the executing plans.
+    async fn run(mut self, mut stop: Pin<&mut impl Future<Output = ()>>) {
         loop {
-            self.start();
+            self.start_plans();
             let shared = &self.executor.shared;
             if shared.with(|reconciler| reconciler.migrates_workloads()) {
                 self.executor.watches.follow_workloads();
             }
             shared.observer.report(&Report::LoopIteration);
-            shared.with(|reconciler| self.gauges.tell(reconciler, &shared.observer));
-            let pause = self.pause();
+            shared.with(|reconciler| self.gauges.report(reconciler, &shared.observer));
+            let timeout = self.time_to_next_due();
             tokio::select! {
-                () = shared.bell.notified(), if self.has_capacity() => {}
-                Some(finished) = self.running.next() => self.finish(finished),
-                () = sleep(pause) => {}
+                () = shared.enqueued.notified(), if self.has_capacity() => {}
+                Some(executed) = self.running.next() => self.finish_plan(executed),
+                () = sleep(timeout) => {}
                 () = &mut stop => break,
             }
         }
+        self.shut_down().await;
+    }
+
+    async fn shut_down(&mut self) {
         self.executor.stopping.store(true, Ordering::Relaxed);
-        let rest = async {
-            while let Some(finished) = self.running.next().await {
-                tracing::debug!(subject = %finished.0.subject, "ended");
+        let drained = async {
+            while let Some(executed) = self.running.next().await {
+                tracing::debug!(subject = %executed.plan.subject, "execution ended");
             }
         };
-        if tokio::time::timeout(LAST_WORDS, rest).await.is_err() {
-            tracing::warn!("a write did not end in time");
+        if tokio::time::timeout(SHUTDOWN_GRACE_PERIOD, drained)
+            .await
+            .is_err()
+        {
+            tracing::warn!("an execution did not end within the shutdown grace period");
         }
     }
 
-    /// Starts every plan that can be carried out now.
-    fn start(&mut self) {
+    /// Starts every plan that may be executed now.
+    fn start_plans(&mut self) {
         loop {
-            let begun = Instant::now();
+            let start = Instant::now();
             let next = self.executor.shared.with(|reconciler| {
                 let next = reconciler.next_plan(self.executor.clock.now());
                 if let (Some(inspect), Some(NextPlan::Execute(plan) | NextPlan::Idle(plan))) =
@@ -303,66 +332,109 @@ impl Loop<'_> {
             match next {
                 None => return,
                 Some(NextPlan::Execute(plan)) => {
-                    observer.report(&Report::Planned(&plan, begun.elapsed()));
-                    self.running.push(Box::pin(carry_out(self.executor, plan, begun)));
+                    observer.report(&Report::Planned(&plan, start.elapsed()));
+                    self.running.push(Box::pin(execute(self.executor, plan, start)));
                 }
                 Some(NextPlan::Idle(plan)) => {
-                    observer.report(&Report::Planned(&plan, begun.elapsed()));
+                    observer.report(&Report::Planned(&plan, start.elapsed()));
                     observer.report(&Report::Reconciled {
                         plan: &plan,
-                        outcome: Outcome::Idle,
-                        took: begun.elapsed(),
+                        outcome: Outcome::Noop,
+                        duration: start.elapsed(),
                     });
                 }
                 Some(NextPlan::Panicked(subject)) => {
                     observer.report(&Report::Reconciled {
                         plan: &Plan::empty(subject),
                         outcome: Outcome::Panicked,
-                        took: begun.elapsed(),
+                        duration: start.elapsed(),
                     });
                 }
             }
         }
     }
 
-    fn finish(&mut self, (plan, ended, took): Finished) {
+    fn finish_plan(&mut self, executed: ExecutedPlan) {
+        let ExecutedPlan {
+            plan,
+            outcome,
+            duration,
+        } = executed;
         let shared = &self.executor.shared;
         let redacted;
-        let outcome = match &ended {
-            PlanOutcome::Succeeded | PlanOutcome::Interrupted => Outcome::Done,
-            PlanOutcome::Failed(failed) if failed.panicked => Outcome::Panicked,
-            PlanOutcome::Failed(failed) => {
-                redacted = failed.redacted();
+        let reported = match &outcome {
+            PlanOutcome::Succeeded | PlanOutcome::Interrupted => Outcome::Succeeded,
+            PlanOutcome::Failed(failure) if failure.panicked => Outcome::Panicked,
+            PlanOutcome::Failed(failure) if failure.is_conflict() => Outcome::Conflict,
+            PlanOutcome::Failed(failure) => {
+                redacted = failure.redacted();
                 Outcome::Failed(&redacted)
             }
         };
         shared.observer.report(&Report::Reconciled {
             plan: &plan,
-            outcome,
-            took,
+            outcome: reported,
+            duration,
         });
-        shared.with(|reconciler| reconciler.finish_plan(&plan, ended, self.executor.clock.now()));
+        shared.with(|reconciler| reconciler.finish_plan(&plan, outcome, self.executor.clock.now()));
     }
 
-    /// The bell matters only while another plan could be started.
+    /// The notification matters only while another plan may start.
     fn has_capacity(&self) -> bool {
         self.running.is_empty() || self.executor.shared.with(|reconciler| reconciler.has_capacity())
     }
 
-    fn pause(&self) -> Duration {
-        let wake_at = self.executor.shared.with(|reconciler| reconciler.next_due());
-        until(self.executor.clock.now(), wake_at).clamp(Duration::from_millis(1), TURN)
+    fn time_to_next_due(&self) -> Duration {
+        let due = self.executor.shared.with(|reconciler| reconciler.next_due());
+        time_between(self.executor.clock.now(), due).clamp(Duration::from_millis(1), MAX_ITERATION_INTERVAL)
     }
 }
 
-fn until(now: Timestamp, moment: Timestamp) -> Duration {
-    Duration::try_from(moment.duration_since(now)).unwrap_or_default()
+fn time_between(now: Timestamp, later: Timestamp) -> Duration {
+    Duration::try_from(later.duration_since(now)).unwrap_or_default()
 }
 
-async fn carry_out(executor: &Executor, mut plan: Plan, begun: Instant) -> Finished {
-    let (done, ended) = executor.execute(&plan).await;
-    if matches!(ended, PlanOutcome::Succeeded) {
-        plan.steps.truncate(done);
+async fn execute(executor: &Executor, mut plan: Plan, start: Instant) -> ExecutedPlan {
+    let (executed_steps, outcome) = executor.execute(&plan).await;
+    if matches!(outcome, PlanOutcome::Succeeded) {
+        plan.steps.truncate(executed_steps);
     }
-    (plan, ended, begun.elapsed())
+    ExecutedPlan {
+        plan,
+        outcome,
+        duration: start.elapsed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use mainstay_api::ObjectKind;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shared() -> Shared {
+        let (settings, library) = (Arc::default(), Arc::default());
+        let reconciler = Reconciler::new(Timestamp::UNIX_EPOCH, settings, library, 2);
+        Shared::new(reconciler, Arc::new(()))
+    }
+
+    fn is_notified(shared: &Shared) -> bool {
+        shared.enqueued.notified().now_or_never().is_some()
+    }
+
+    #[test]
+    fn only_calls_that_enqueue_a_subject_notify_the_loop() {
+        let shared = shared();
+        let istio = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": {"version": "v1.29.1"}});
+        shared.with(|reconciler| reconciler.observe_object(ObjectKind::Istio, istio).unwrap());
+        assert!(is_notified(&shared));
+        assert_eq!(
+            shared.with(|reconciler| reconciler.depth()),
+            1,
+            "the subject still waits"
+        );
+        assert!(!is_notified(&shared), "a read");
+    }
 }

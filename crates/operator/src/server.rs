@@ -1,6 +1,7 @@
-//! Two small servers: metrics over HTTPS for whoever the API server allows, and the kubelet's probes. Takes addresses, gives tasks.
+//! Two small servers: metrics over HTTPS, authorized by the API server, and the health probes.
 //!
-//! Only HTTP/1.1: the second version has cost others too much, and nobody who scrapes needs it.
+//! HTTP/1.1 only: HTTP/2 servers have had several denial-of-service vulnerabilities, and scrapers do not need
+//! it.
 
 mod access;
 mod address;
@@ -25,31 +26,31 @@ pub use certificate::{CertificateError, Certificates};
 use crate::health::Health;
 use crate::metrics::Metrics;
 
-/// An answer, whole.
-pub type Answer = Response<Full<Bytes>>;
-/// Whoever answers.
-pub(crate) type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Answer> + Send + Sync>;
+/// A response with its whole body.
+pub type ServerResponse = Response<Full<Bytes>>;
+/// Handles a request.
+pub(crate) type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, ServerResponse> + Send + Sync>;
 
-/// What `OpenMetrics` calls itself.
+/// Content type of `OpenMetrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A server that runs until `stop` turns true.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it really listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    /// Waits until it has ended.
+    /// Waits until the server has ended.
     pub async fn ended(self) {
         let _ = self.task.await;
     }
 }
 
-/// Why a server does not start.
+/// A server cannot listen on its address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct ListenError {
@@ -57,7 +58,7 @@ pub struct ListenError {
     source: std::io::Error,
 }
 
-/// Serves `/metrics` to whoever `gate` lets in.
+/// Serves `/metrics` to clients that `gate` allows.
 pub async fn serve_metrics(
     bind: &Bind,
     certificates: Certificates,
@@ -72,13 +73,13 @@ pub async fn serve_metrics(
     start(bind, Some(certificates), handler, stop).await
 }
 
-async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics) -> Answer {
+async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics) -> ServerResponse {
     if request.uri().path() != "/metrics" {
         return not_found();
     }
     let token = access::bearer(request.headers());
     let verb = request.method().as_str().to_ascii_lowercase();
-    match gate.ask(token, verb).await {
+    match gate.check(token, verb).await {
         Access::Allowed if request.method() == Method::GET => {
             text(StatusCode::OK, OPEN_METRICS, metrics.text())
         }
@@ -87,32 +88,32 @@ async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics)
             PLAIN,
             "Method Not Allowed\n".into(),
         ),
-        refused => text(refused.status(), PLAIN, format!("{refused}\n")),
+        rejected => text(rejected.status(), PLAIN, format!("{rejected}\n")),
     }
 }
 
-/// Serves `/healthz` and `/readyz` to anybody.
+/// Serves `/healthz` and `/readyz` without authentication.
 pub async fn serve_health(
     bind: &Bind,
     health: Arc<Health>,
     stop: watch::Receiver<bool>,
 ) -> Result<Server, ListenError> {
     let handler: Handler = Arc::new(move |request| {
-        let answer = probe(request.uri().path(), &health);
-        async move { answer }.boxed()
+        let response = probe(request.uri().path(), &health);
+        async move { response }.boxed()
     });
     start(bind, None, handler, stop).await
 }
 
-fn probe(path: &str, health: &Health) -> Answer {
-    let said = match path.trim_end_matches('/') {
+fn probe(path: &str, health: &Health) -> ServerResponse {
+    let result = match path.trim_end_matches('/') {
         "/healthz" | "/healthz/healthz" | "/livez" => health.live(),
         "/readyz" | "/readyz/readyz" => health.ready(),
         _ => return not_found(),
     };
-    match said {
+    match result {
         Ok(()) => text(StatusCode::OK, PLAIN, "ok".into()),
-        Err(why) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{why}\n")),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
     }
 }
 
@@ -132,20 +133,20 @@ async fn start(
     Ok(Server { address, task })
 }
 
-fn not_found() -> Answer {
+fn not_found() -> ServerResponse {
     text(StatusCode::NOT_FOUND, PLAIN, "404 page not found\n".into())
 }
 
-fn text(status: StatusCode, kind: &'static str, body: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
+fn text(status: StatusCode, content_type: &'static str, body: String) -> ServerResponse {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         http::HeaderValue::from_static("nosniff"),
     );
-    answer
+    response
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What holds for the whole cluster, found at start: takes a client and what flags and files say, gives the planner's [`Settings`].
+//! Cluster-wide settings, detected at start from flags, files and the API: the planner's [`Settings`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,78 +13,97 @@ use crate::config::ImagesByVersion;
 use crate::tls::{self, ClusterTls, TlsError};
 use crate::{fips, platform};
 
-/// Where Kubernetes tells a pod its namespace.
+/// The file with the namespace of a pod.
 pub const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Values of a distributor: version, then `istio` or `istiocni`.
+/// Default values of a distributor by version and resource (`istio` or `istiocni`).
 pub type VendorDefaults = BTreeMap<String, BTreeMap<String, serde_json::Value>>;
 
-/// What the distributor of this very build put under the user's values; nothing, as upstream's.
+/// Vendor defaults of this build; empty, as upstream's.
 const BUILT_IN_DEFAULTS: &str = include_str!("settings/vendor_defaults.yaml");
-/// How long the cluster may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time for a response of the API during detection.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What flags, files and the environment say.
+/// Settings from flags, files and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Where the operator runs.
+    /// The operator's own namespace.
     pub operator_namespace: String,
-    /// What kind of cluster it is; found out unless told.
+    /// The platform; detected if `None`.
     pub platform: Option<Platform>,
-    /// From the configuration file.
+    /// Images from the configuration file.
     pub images: ImagesByVersion,
-    /// The distributor's values.
+    /// Vendor defaults.
     pub vendor_defaults: VendorDefaults,
     /// Whether the node is in FIPS mode.
     pub fips: bool,
 }
 
-/// What was found.
+/// Settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// For the planner.
+    /// Settings of the planner.
     pub settings: Settings,
-    /// What the cluster says of TLS, to notice when it says something else; only on `OpenShift`.
+    /// The cluster's TLS configuration at start, to detect changes; only on `OpenShift`.
     pub tls: Option<ClusterTls>,
 }
 
-/// Why it could not be found out.
+/// Why the settings could not be detected.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The cluster does not answer.
-    #[error("the cluster cannot be reached: no answer within {} s", PATIENCE.as_secs())]
+    /// The API server does not respond.
+    #[error("the cluster cannot be reached: no response within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
-    /// It cannot be asked.
+    /// The platform cannot be detected.
     #[error("unable to detect platform")]
     Platform(#[source] Box<kube::Error>),
-    /// TLS.
+    /// The TLS configuration cannot be read.
     #[error("unable to fetch TLS config")]
     Tls(#[from] TlsError),
-    /// The distributor's file.
+    /// The vendor defaults cannot be read.
     #[error("failed to read vendor defaults {}", path.display())]
     VendorFile {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
-    /// What is in it.
-    #[error("failed to read vendor defaults{}: {what}", path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
+    /// The vendor defaults are invalid.
+    #[error("failed to read vendor defaults{}: {problem}", path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     VendorDefaults {
-        /// Which; none for the built-in ones.
+        /// Path of the file; `None` for the built-in ones.
         path: Option<PathBuf>,
-        /// What is wrong.
-        what: String,
+        /// What is invalid.
+        problem: VendorDefaultsError,
     },
-    /// Nobody says where we are.
+    /// The operator's namespace is unknown.
     #[error(
         "can't determine namespace this operator is running in; if running outside of a pod, please set the POD_NAMESPACE environment variable"
     )]
     Namespace,
 }
 
-/// Asks the cluster what it is.
+/// Why vendor defaults are invalid.
+#[derive(Debug, thiserror::Error)]
+pub enum VendorDefaultsError {
+    /// Not YAML.
+    #[error("{0}")]
+    Yaml(String),
+    /// Not versions with resources.
+    #[error("expected versions with `istio` or `istiocni` below them")]
+    Shape,
+    /// The values of a resource are not a map.
+    #[error("vendor defaults for resource '{resource}' (version '{version}') are not a map[string]any")]
+    NotAMap {
+        /// `istio` or `istiocni`.
+        resource: String,
+        /// The version.
+        version: String,
+    },
+}
+
+/// Detects platform and TLS configuration of the cluster.
 pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, SettingsError> {
-    let late = |_| SettingsError::Timeout;
+    let timed_out = |_| SettingsError::Timeout;
     let platform = match inputs.platform {
         Some(platform) => platform,
         None => detect_platform(client).await?,
@@ -92,14 +111,14 @@ pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, 
     let tls = match platform {
         Platform::Kubernetes => None,
         Platform::OpenShift => Some(
-            tokio::time::timeout(PATIENCE, tls::fetch(client))
+            tokio::time::timeout(REQUEST_TIMEOUT, tls::fetch(client))
                 .await
-                .map_err(late)??,
+                .map_err(timed_out)??,
         ),
     };
     let profile = tls.as_ref().map(ClusterTls::for_mesh).transpose()?.flatten();
     if let Some(tls) = tls.as_ref().filter(|tls| tls.is_honoured()) {
-        tell(tls);
+        log_profile(tls);
     }
     let settings = Settings {
         platform,
@@ -113,9 +132,9 @@ pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, 
 }
 
 async fn detect_platform(client: &Client) -> Result<Platform, SettingsError> {
-    let asked = tokio::time::timeout(PATIENCE, platform::detect(client)).await;
-    let answer = asked.map_err(|_| SettingsError::Timeout)?;
-    let platform = answer.map_err(|error| SettingsError::Platform(Box::new(error)))?;
+    let detected = tokio::time::timeout(REQUEST_TIMEOUT, platform::detect(client)).await;
+    let response = detected.map_err(|_| SettingsError::Timeout)?;
+    let platform = response.map_err(|error| SettingsError::Platform(Box::new(error)))?;
     tracing::info!(
         platform = platform.value().unwrap_or("kubernetes"),
         "detected platform"
@@ -123,34 +142,35 @@ async fn detect_platform(client: &Client) -> Result<Platform, SettingsError> {
     Ok(platform)
 }
 
-fn tell(tls: &ClusterTls) {
+fn log_profile(tls: &ClusterTls) {
     tracing::info!(
         ciphers = tls.profile.ciphers.join(","),
-        least = tls.profile.min_tls_version,
+        minVersion = tls.profile.min_tls_version,
         "using the cluster's TLS profile"
     );
     let unknown = tls.unknown_ciphers();
     if !unknown.is_empty() {
         tracing::info!(
             ciphers = unknown.join(","),
-            "some ciphers of the TLS profile are not supported and are passed over"
+            "ignoring unsupported ciphers of the TLS profile"
         );
     }
 }
 
-/// Where the operator runs: what the environment says, else what the file says.
+/// Returns the operator's namespace from the environment, else from the file.
 pub fn operator_namespace(environment: Option<String>, file: &Path) -> Result<String, SettingsError> {
-    let said = environment.filter(|name| !name.is_empty());
-    said.or_else(|| {
-        std::fs::read_to_string(file)
-            .ok()
-            .map(|name| name.trim().to_owned())
-    })
-    .filter(|name| !name.is_empty())
-    .ok_or(SettingsError::Namespace)
+    let named = environment.filter(|name| !name.is_empty());
+    named
+        .or_else(|| {
+            std::fs::read_to_string(file)
+                .ok()
+                .map(|name| name.trim().to_owned())
+        })
+        .filter(|name| !name.is_empty())
+        .ok_or(SettingsError::Namespace)
 }
 
-/// The distributor's values: from a file, else those of this build.
+/// Returns the vendor defaults from a file, else those of this build.
 pub fn vendor_defaults(file: Option<&Path>) -> Result<VendorDefaults, SettingsError> {
     let text = match file {
         None => BUILT_IN_DEFAULTS.to_owned(),
@@ -159,29 +179,32 @@ pub fn vendor_defaults(file: Option<&Path>) -> Result<VendorDefaults, SettingsEr
             source,
         })?,
     };
-    parse_defaults(&text).map_err(|what| SettingsError::VendorDefaults {
+    parse_defaults(&text).map_err(|problem| SettingsError::VendorDefaults {
         path: file.map(Path::to_owned),
-        what,
+        problem,
     })
 }
 
-fn parse_defaults(text: &str) -> Result<VendorDefaults, String> {
-    let value = mainstay_yaml::parse(text, &Budget::default()).map_err(|error| error.to_string())?;
-    let json = mainstay_yaml::to_json(&value).map_err(|error| error.to_string())?;
-    let parsed: Option<VendorDefaults> = serde_json::from_str(&json)
-        .map_err(|_| "expected versions with `istio` or `istiocni` below them".to_owned())?;
+fn parse_defaults(text: &str) -> Result<VendorDefaults, VendorDefaultsError> {
+    let value = mainstay_yaml::parse(text, &Budget::default())
+        .map_err(|error| VendorDefaultsError::Yaml(error.to_string()))?;
+    let json =
+        mainstay_yaml::to_json(&value).map_err(|error| VendorDefaultsError::Yaml(error.to_string()))?;
+    let parsed: Option<VendorDefaults> =
+        serde_json::from_str(&json).map_err(|_| VendorDefaultsError::Shape)?;
     let parsed = parsed.unwrap_or_default();
     for (version, kinds) in &parsed {
         if let Some((resource, _)) = kinds.iter().find(|(_, values)| !values.is_object()) {
-            return Err(format!(
-                "vendor defaults for resource '{resource}' (version '{version}') are not a map[string]any"
-            ));
+            return Err(VendorDefaultsError::NotAMap {
+                resource: resource.clone(),
+                version: version.clone(),
+            });
         }
     }
     Ok(parsed)
 }
 
-/// Whether this node is in FIPS mode, said once.
+/// Detects FIPS mode of this node and logs it.
 #[must_use]
 pub fn fips_mode(file: &Path) -> bool {
     let enabled = fips::is_enabled(file);

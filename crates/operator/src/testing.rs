@@ -1,4 +1,4 @@
-//! For tests: certificates, a client that speaks just enough HTTP, and the simulator as a client's other end.
+//! Test helpers: certificates, a minimal HTTP client, and clients of the simulator.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// A client of a simulated cluster.
+/// Returns a client of a simulated cluster.
 pub(crate) fn client(cluster: &Cluster, name: &str) -> Client {
     Client::new(cluster.connect(name), "default")
 }
 
-/// A certificate for a name with its key, both as PEM.
+/// Generates a certificate for a name with its key, both as PEM.
 pub(crate) fn certificate(name: &str) -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-    (made.cert.pem(), made.signing_key.serialize_pem())
+    let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    (generated.cert.pem(), generated.signing_key.serialize_pem())
 }
 
-/// Settings of a server that has such a certificate, and the certificate as PEM.
+/// Returns TLS settings of a server with a certificate for `name`, and the certificate as PEM.
 pub(crate) fn server_config(name: &str) -> (Arc<ServerConfig>, String) {
-    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![generated.cert.der().clone()], key)
         .unwrap();
-    (Arc::new(config), made.cert.pem())
+    (Arc::new(config), generated.cert.pem())
 }
 
-/// Believes every certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
-struct Gullible;
+struct AcceptAny;
 
-impl ServerCertVerifier for Gullible {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -78,23 +78,23 @@ impl ServerCertVerifier for Gullible {
     }
 }
 
-/// What a server answered.
-pub(crate) struct Answer {
+/// A server's response.
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) body: String,
     /// The server's certificate, if there was one.
     pub(crate) certificate: Vec<u8>,
-    /// What was agreed upon.
+    /// The negotiated ALPN protocol.
     pub(crate) protocol: Option<Vec<u8>>,
 }
 
-/// Asks over TLS, whoever answers.
-pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) -> Answer {
+/// Sends a GET request over TLS.
+pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) -> TestResponse {
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Gullible))
+        .with_custom_certificate_verifier(Arc::new(AcceptAny))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let stream = TcpStream::connect(address).await.unwrap();
@@ -106,8 +106,8 @@ pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) ->
     let session = stream.get_ref().1;
     let certificate = session.peer_certificates().unwrap()[0].to_vec();
     let protocol = session.alpn_protocol().map(<[u8]>::to_vec);
-    let (status, body) = ask(&mut stream, path, headers).await;
-    Answer {
+    let (status, body) = send(&mut stream, path, headers).await;
+    TestResponse {
         status,
         body,
         certificate,
@@ -115,19 +115,23 @@ pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) ->
     }
 }
 
-/// Asks in plain text.
+/// Sends a GET request without TLS.
 pub(crate) async fn get_http(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    ask(&mut stream, path, "").await
+    send(&mut stream, path, "").await
 }
 
-async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str, headers: &str) -> (u16, String) {
-    let question = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
-    stream.write_all(question.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer).await;
-    let answer = String::from_utf8(answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+async fn send(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    path: &str,
+    headers: &str,
+) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response).await;
+    let response = String::from_utf8(response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
     let status = head
         .split(' ')
         .nth(1)

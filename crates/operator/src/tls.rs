@@ -1,6 +1,7 @@
-//! The cluster's wishes for TLS (`OpenShift`): takes the `APIServer` object, gives ciphers, least version and groups.
+//! The cluster's TLS profile (`OpenShift`): ciphers, minimum version and groups from the `APIServer` object.
 //!
-//! They hold for the mesh and for our own metrics. A change ends the process: it starts again with the new ones, as upstream does.
+//! It applies to the mesh and to our metrics server. A change ends the process, which restarts with the new
+//! profile, as upstream does.
 
 mod ciphers;
 mod profiles;
@@ -13,63 +14,63 @@ use serde::Deserialize;
 
 pub use server::server_config;
 
-/// Name of the one object.
+/// Name of the singleton object.
 const NAME: &str = "cluster";
 
-/// What the object says, defaults filled in.
+/// The TLS configuration of the cluster, with defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterTls {
     /// The profile.
     pub profile: ProfileSpec,
-    /// Who has to follow it; empty for no opinion.
+    /// The adherence policy; may be empty.
     pub adherence: String,
 }
 
-/// A profile as the cluster spells it.
+/// A TLS profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ProfileSpec {
     /// Ciphers by their OpenSSL or IANA names.
     pub ciphers: Vec<String>,
-    /// The least version, `VersionTLS12` for instance.
+    /// The minimum version, for example `VersionTLS12`.
     #[serde(rename = "minTLSVersion")]
     pub min_tls_version: String,
     /// Groups for the key exchange.
     pub groups: Vec<String>,
 }
 
-/// Why the wishes cannot be told.
+/// Why the TLS configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The object cannot be read.
     #[error("fetching TLS profile from APIServer: failed to get APIServer \"/cluster\"")]
     Get(#[source] Box<kube::Error>),
-    /// It is not what it should be.
-    #[error("fetching TLS profile from APIServer: the object is not understood")]
+    /// The object cannot be decoded.
+    #[error("fetching TLS profile from APIServer: cannot decode the object")]
     Decode(#[source] serde_json::Error),
-    /// It says custom without saying what.
+    /// The type is custom, but the custom profile is missing.
     #[error("fetching TLS profile from APIServer: custom TLS profile specified but Custom field is nil")]
     NoCustom,
-    /// A version nobody knows.
+    /// An unknown version.
     #[error("unknown tls version {0:?}")]
     Version(String),
 }
 
-/// The kind, for reading and watching.
+/// Returns the kind of the object.
 #[must_use]
 pub fn resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "APIServer");
     ApiResource::from_gvk_with_plural(&kind, "apiservers")
 }
 
-/// Reads the cluster's wishes.
+/// Reads the cluster's TLS configuration.
 pub async fn fetch(client: &Client) -> Result<ClusterTls, TlsError> {
     let api: kube::Api<DynamicObject> = kube::Api::all_with(client.clone(), &resource());
     let object = api
         .get(NAME)
         .await
         .map_err(|error| TlsError::Get(Box::new(error)))?;
-    ClusterTls::of(&object.data)
+    ClusterTls::from_object(&object.data)
 }
 
 #[derive(Default, Deserialize)]
@@ -94,22 +95,22 @@ struct SecurityProfile {
 }
 
 impl ClusterTls {
-    /// What an `APIServer` object says.
-    pub fn of(object: &serde_json::Value) -> Result<Self, TlsError> {
+    /// Decodes an `APIServer` object.
+    pub fn from_object(object: &serde_json::Value) -> Result<Self, TlsError> {
         let object = ApiServer::deserialize(object).map_err(TlsError::Decode)?;
         Ok(Self {
-            profile: chosen(object.spec.tls_security_profile)?,
+            profile: profile_spec(object.spec.tls_security_profile)?,
             adherence: object.spec.tls_adherence,
         })
     }
 
-    /// Whether we have to follow the profile. A word nobody knows yet counts as strict.
+    /// Whether the profile must be honoured. An unknown policy counts as strict.
     #[must_use]
     pub fn is_honoured(&self) -> bool {
         !matches!(self.adherence.as_str(), "" | "LegacyAdheringComponentsOnly")
     }
 
-    /// What the mesh is told: nothing unless the profile is to be honoured.
+    /// Returns the profile of the mesh, or `None` if the cluster's profile is not honoured.
     pub fn for_mesh(&self) -> Result<Option<TlsProfile>, TlsError> {
         if !self.is_honoured() {
             return Ok(None);
@@ -127,14 +128,14 @@ impl ClusterTls {
         }))
     }
 
-    /// Ciphers of the profile that nobody here knows.
+    /// Returns the ciphers of the profile that are not supported.
     #[must_use]
     pub fn unknown_ciphers(&self) -> Vec<&str> {
         let all = self.profile.ciphers.iter().map(String::as_str);
         all.filter(|name| ciphers::iana(name).is_none()).collect()
     }
 
-    /// Versions below 1.2 cannot be told to Envoy.
+    /// Envoy cannot be configured with versions below 1.2.
     fn min_version(&self) -> Result<Option<TlsVersion>, TlsError> {
         match self.profile.min_tls_version.as_str() {
             "VersionTLS10" | "VersionTLS11" => Ok(None),
@@ -144,7 +145,7 @@ impl ClusterTls {
         }
     }
 
-    /// Why `self`, read at start, no longer holds now that the cluster says `now`; nothing if it still does.
+    /// Returns why `self`, read at start, is outdated by `now`, or `None` if it is not.
     #[must_use]
     pub fn outdated_by(&self, now: &Self) -> Option<&'static str> {
         if self.adherence != now.adherence {
@@ -155,7 +156,7 @@ impl ClusterTls {
     }
 }
 
-fn chosen(profile: Option<SecurityProfile>) -> Result<ProfileSpec, TlsError> {
+fn profile_spec(profile: Option<SecurityProfile>) -> Result<ProfileSpec, TlsError> {
     match profile {
         Some(profile) if profile.kind == "Custom" => profile.custom.ok_or(TlsError::NoCustom),
         Some(profile) => Ok(profiles::named(&profile.kind)),
@@ -163,7 +164,7 @@ fn chosen(profile: Option<SecurityProfile>) -> Result<ProfileSpec, TlsError> {
     }
 }
 
-/// Waits until the cluster's wishes are no longer those read at start; gives what changed.
+/// Waits until the TLS configuration differs from `start`, and returns what changed.
 pub async fn changed(client: Client, start: ClusterTls) -> &'static str {
     use futures::TryStreamExt as _;
     use kube::runtime::{WatchStreamExt as _, watcher};
@@ -174,12 +175,12 @@ pub async fn changed(client: Client, start: ClusterTls) -> &'static str {
     loop {
         match objects.try_next().await {
             Ok(Some(object)) => {
-                let now = ClusterTls::of(&object.data).ok();
+                let now = ClusterTls::from_object(&object.data).ok();
                 if let Some(why) = now.and_then(|now| start.outdated_by(&now)) {
                     return why;
                 }
             }
-            // It begins anew by itself, after a while.
+            // The watcher retries by itself.
             Err(error) => tracing::warn!(error = %error, "cannot watch the cluster's TLS profile"),
             Ok(None) => std::future::pending().await,
         }

@@ -1,5 +1,4 @@
-//! One kind of object, followed: takes a path, gives every object there and every change to a [`Sink`], for ever. Knows nothing of
-//! what the objects are.
+//! Follows one collection: lists it, watches it and passes every object and change to a [`Sink`], forever.
 //!
 //! ```text
 //! Unlisted ──list or streaming list──▶ listed ──watch──▶ From(version) ──end──▶ From, or Unlisted again
@@ -7,11 +6,11 @@
 //!     └────────── 410, or the last list is too old ◀───────────┘
 //! ```
 //!
-//! A list is a set that replaces what was known: what it lacks is gone. Lists are repeated now and then although nothing
-//! is known to be missing: as the first events of a watch that begins anyway, they cost no call.
+//! A list replaces what was known: objects it lacks were deleted. Lists are repeated regularly to make up for
+//! missed events; as the first events of a watch that starts anyway, they cost no extra call.
 
 pub(crate) mod all;
-pub(crate) mod light;
+pub(crate) mod partial_object;
 mod relist;
 mod request;
 mod sinks;
@@ -28,47 +27,47 @@ use mainstay_mesh::ErrorClass;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use relist::Orders;
+use relist::RelistRequests;
 pub(crate) use request::Target;
 
-/// A watch that is silent for so much longer than the server lets it live is dead.
-const MARGIN: Duration = Duration::from_secs(5);
+/// A watch without events is considered dead this long after its server-side timeout.
+const SILENCE_MARGIN: Duration = Duration::from_secs(5);
 
-/// Where a list is a call of its own, it is repeated this seldom.
-const LIST_AGAIN: Duration = Duration::from_hours(1);
+/// Interval of lists on servers without streaming lists, where each list is an extra call.
+const RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// How long a source may fail before it counts as failing.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The same once it was listed, as long as nobody says that we may not read it: a server that restarts is no news.
-const LONG_PATIENCE: Duration = Duration::from_mins(1);
+/// Time until a source that cannot be listed counts as failing.
+const FAILURE_TIMEOUT: Duration = Duration::from_secs(15);
+/// The same once it was listed, unless access is denied: tolerates a restart of the API server.
+const LISTED_FAILURE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Pauses between attempts.
-const FIRST_PAUSE: Duration = Duration::from_millis(800);
-const LAST_PAUSE: Duration = Duration::from_secs(15);
-/// A kind that the server does not serve may come with a definition later.
-const ABSENT_PAUSE: Duration = Duration::from_mins(5);
+/// Pauses between attempts; they double.
+const MIN_PAUSE: Duration = Duration::from_millis(800);
+const MAX_PAUSE: Duration = Duration::from_secs(15);
+/// Pause before checking again whether the server serves a kind.
+const UNSERVED_PAUSE: Duration = Duration::from_mins(5);
 
-/// Whoever wants to know.
+/// Receives the objects of a collection.
 pub(crate) trait Sink: Send + 'static {
-    /// An object as it is read.
+    /// The decoded object.
     type Item: Item;
     /// A list begins.
     fn begin(&mut self);
-    /// An object is there.
-    fn seen(&mut self, item: Self::Item);
-    /// An object is gone.
-    fn gone(&mut self, item: Self::Item);
-    /// The list that began is complete, and true at this version.
+    /// An object was listed, created or modified.
+    fn apply(&mut self, item: Self::Item);
+    /// An object was deleted.
+    fn delete(&mut self, item: Self::Item);
+    /// The list is complete, at this version.
     fn listed(&mut self, version: &str);
-    /// It cannot be read, and has not been for a while.
+    /// The collection could not be read for a while.
     fn failing(&mut self, message: &str);
-    /// It can be read again.
+    /// The collection can be read again.
     fn recovered(&mut self);
 }
 
-/// What is read of an object.
+/// A decoded object.
 pub(crate) trait Item: DeserializeOwned + Clone + Send + 'static {
-    /// Its version.
+    /// The resourceVersion.
     fn version(&self) -> &str;
 }
 
@@ -79,39 +78,39 @@ impl Item for serde_json::Value {
     }
 }
 
-/// Where a watch is.
+/// The position of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Position {
     Unlisted,
     From(String),
 }
 
-/// Follows `target` for ever; lists it anew whenever that is ordered.
-pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, orders: Orders) {
+/// Follows `target` forever, and lists it again on request.
+pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, relists: RelistRequests) {
     let mut watch = Watch {
         client,
         target,
         sink,
-        orders,
-        at: Position::Unlisted,
+        relists,
+        position: Position::Unlisted,
         can_stream: true,
         listed: Instant::now(),
         was_listed: false,
-        pause: FIRST_PAUSE,
+        pause: MIN_PAUSE,
         failing: None,
     };
     loop {
-        let begun = Instant::now();
+        let start = Instant::now();
         let ended = AssertUnwindSafe(watch.session()).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| {
-            // Whatever was half done, a list sets right.
-            watch.at = Position::Unlisted;
+            // A new list repairs any partial state.
+            watch.position = Position::Unlisted;
             Err(WriteError::local(
                 ErrorClass::Other,
                 "internal error: a watch panicked".into(),
             ))
         });
-        watch.after(ended, begun.elapsed()).await;
+        watch.after(ended, start.elapsed()).await;
     }
 }
 
@@ -119,8 +118,8 @@ struct Watch<S: Sink> {
     client: Client,
     target: Target,
     sink: S,
-    orders: Orders,
-    at: Position,
+    relists: RelistRequests,
+    position: Position,
     can_stream: bool,
     listed: Instant,
     was_listed: bool,
@@ -129,13 +128,13 @@ struct Watch<S: Sink> {
 }
 
 impl<S: Sink> Watch<S> {
-    /// One call or a few, up to the end of a watch.
+    /// Lists or watches until the watch ends.
     async fn session(&mut self) -> Result<(), WriteError> {
-        if self.at == Position::Unlisted {
-            self.orders.begin();
+        if self.position == Position::Unlisted {
+            self.relists.begin();
         }
-        match &self.at {
-            Position::Unlisted if self.can_stream => self.watch(self.target.stream()).await,
+        match &self.position {
+            Position::Unlisted if self.can_stream => self.watch(self.target.streaming_list()).await,
             Position::Unlisted => {
                 self.list().await?;
                 Ok(())
@@ -151,11 +150,11 @@ impl<S: Sink> Watch<S> {
             let request = self.target.list(&token)?;
             let page: request::Page<S::Item> = self.client.request(request).await?;
             for item in page.items {
-                self.sink.seen(item);
+                self.sink.apply(item);
             }
             token = page.metadata.continue_token;
             if token.is_empty() {
-                self.done(page.metadata.resource_version);
+                self.finish_list(page.metadata.resource_version);
                 return Ok(());
             }
         }
@@ -164,27 +163,26 @@ impl<S: Sink> Watch<S> {
     async fn watch(&mut self, request: Result<http::Request<Vec<u8>>, WriteError>) -> Result<(), WriteError> {
         let events = self.client.request_events::<S::Item>(request?).await?;
         pin_mut!(events);
-        if self.at == Position::Unlisted {
+        if self.position == Position::Unlisted {
             self.sink.begin();
         } else {
-            self.healthy();
+            self.record_success();
         }
-        // Silence longer than the server allows itself is the end.
-        let silence = self.target.life() + MARGIN;
+        let max_silence = self.target.watch_timeout() + SILENCE_MARGIN;
         loop {
-            let is_listed = self.at != Position::Unlisted;
+            let is_listed = self.position != Position::Unlisted;
             tokio::select! {
-                event = timeout(silence, events.next()) => match event {
+                event = timeout(max_silence, events.next()) => match event {
                     Ok(Some(event)) => self.event(event?)?,
                     Ok(None) | Err(_) => break,
                 },
-                () = self.orders.wanted(), if is_listed => {
-                    self.at = Position::Unlisted;
+                () = self.relists.requested(), if is_listed => {
+                    self.position = Position::Unlisted;
                     return Ok(());
                 }
             }
         }
-        match self.at {
+        match self.position {
             Position::Unlisted => Err(WriteError::local(
                 ErrorClass::Transient,
                 "the list ended early".into(),
@@ -197,19 +195,19 @@ impl<S: Sink> Watch<S> {
         match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                 self.advance(item.version());
-                self.sink.seen(item);
+                self.sink.apply(item);
             }
             WatchEvent::Deleted(item) => {
                 self.advance(item.version());
-                self.sink.gone(item);
+                self.sink.delete(item);
             }
             WatchEvent::Bookmark(mark) => {
                 let version = mark.metadata.resource_version;
                 let annotations = &mark.metadata.annotations;
                 let ends_list = annotations.contains_key("k8s.io/initial-events-end");
-                // A list ends once; the mark may come twice.
-                if ends_list && self.at == Position::Unlisted {
-                    self.done(version);
+                // The bookmark that ends the list may be repeated.
+                if ends_list && self.position == Position::Unlisted {
+                    self.finish_list(version);
                 } else {
                     self.advance(&version);
                 }
@@ -219,26 +217,26 @@ impl<S: Sink> Watch<S> {
         Ok(())
     }
 
-    /// Only once the list is complete: before that there is nothing to continue from.
+    /// Records the version to continue from, once the list is complete.
     fn advance(&mut self, version: &str) {
-        if let Position::From(at) = &mut self.at
+        if let Position::From(current) = &mut self.position
             && !version.is_empty()
         {
-            version.clone_into(at);
+            version.clone_into(current);
         }
     }
 
-    fn done(&mut self, version: String) {
+    fn finish_list(&mut self, version: String) {
         self.sink.listed(&version);
         self.listed = Instant::now();
         self.was_listed = true;
-        self.at = Position::From(version);
-        self.orders.done();
-        self.healthy();
+        self.position = Position::From(version);
+        self.relists.done();
+        self.record_success();
     }
 
-    fn healthy(&mut self) {
-        self.pause = FIRST_PAUSE;
+    fn record_success(&mut self) {
+        self.pause = MIN_PAUSE;
         if self.failing.take().is_some() {
             self.sink.recovered();
         }
@@ -247,60 +245,60 @@ impl<S: Sink> Watch<S> {
     async fn after(&mut self, ended: Result<(), WriteError>, lasted: Duration) {
         match ended {
             Ok(()) => {
-                let oldest = if self.can_stream {
-                    self.target.fresh
+                let max_age = if self.can_stream {
+                    self.target.max_list_age
                 } else {
-                    LIST_AGAIN
+                    RELIST_INTERVAL
                 };
-                if self.listed.elapsed() >= oldest {
-                    self.at = Position::Unlisted;
+                if self.listed.elapsed() >= max_age {
+                    self.position = Position::Unlisted;
                 }
-                // A server that hangs up at once would be called without pause.
-                if lasted < FIRST_PAUSE && !self.just_listed() {
+                // Avoids calling a server that closes watches immediately without a pause.
+                if lasted < MIN_PAUSE && !self.just_listed() {
                     self.wait(None).await;
                 }
             }
-            Err(refused) => self.fail(refused).await,
+            Err(error) => self.fail(error).await,
         }
     }
 
     fn just_listed(&self) -> bool {
-        !self.can_stream && self.listed.elapsed() < FIRST_PAUSE
+        !self.can_stream && self.listed.elapsed() < MIN_PAUSE
     }
 
-    async fn fail(&mut self, refused: WriteError) {
-        let unlisted = self.at == Position::Unlisted;
-        if unlisted && self.can_stream && matches!(refused.code, 400 | 422) {
+    async fn fail(&mut self, error: WriteError) {
+        let unlisted = self.position == Position::Unlisted;
+        if unlisted && self.can_stream && matches!(error.code, 400 | 422) {
             self.can_stream = false;
             return;
         }
-        if refused.code == 410 && !unlisted {
-            self.at = Position::Unlisted;
+        if error.code == 410 && !unlisted {
+            self.position = Position::Unlisted;
             return;
         }
-        if refused.code == 404 && self.target.is_optional {
+        if error.code == 404 && self.target.is_optional {
             self.sink.begin();
             self.sink.listed("");
-            self.at = Position::Unlisted;
-            sleep(ABSENT_PAUSE).await;
+            self.position = Position::Unlisted;
+            sleep(UNSERVED_PAUSE).await;
             return;
         }
-        tracing::debug!(path = self.target.path, error = %refused, "watch failed");
+        tracing::debug!(path = self.target.path, error = %error, "watch failed");
         let since = *self.failing.get_or_insert_with(Instant::now);
-        let is_denied = matches!(refused.code, 401 | 403 | 404);
-        let patience = if self.was_listed && !is_denied {
-            LONG_PATIENCE
+        let is_denied = matches!(error.code, 401 | 403 | 404);
+        let timeout = if self.was_listed && !is_denied {
+            LISTED_FAILURE_TIMEOUT
         } else {
-            PATIENCE
+            FAILURE_TIMEOUT
         };
-        if since.elapsed() >= patience {
-            self.sink.failing(&refused.message);
+        if since.elapsed() >= timeout {
+            self.sink.failing(&error.message);
         }
-        self.wait(refused.retry_after).await;
+        self.wait(error.retry_after).await;
     }
 
-    async fn wait(&mut self, told: Option<Duration>) {
-        sleep(told.unwrap_or_default().max(self.pause)).await;
-        self.pause = (self.pause * 2).min(LAST_PAUSE);
+    async fn wait(&mut self, retry_after: Option<Duration>) {
+        sleep(retry_after.unwrap_or_default().max(self.pause)).await;
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
     }
 }

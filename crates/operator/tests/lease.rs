@@ -1,25 +1,25 @@
-//! Several operators at one cluster: one of them works, and another takes over when it is gone.
+//! Leader election: one of several operators works, and another takes over when it is gone.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     dead_code,
-    reason = "helpers of tests"
+    reason = "test code; each program uses a part of the helpers"
 )]
 
-mod stage;
+mod common;
 
+use common::{create_istio, failure, new_cluster, requests, sleep, start_with, wait_until_healthy};
+use mainstay_harness::SimulatedCluster;
 use mainstay_operator::{OperatorError, Options};
 use mainstay_sim::fault::{Fault, Rule, Trigger};
 use serde_json::json;
 
-use stage::{Stage, istio};
-
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/sail-operator/leases/sail-operator-lock";
 
-async fn holder(stage: &Stage) -> String {
-    let lease = stage.get(LEASE).await.unwrap_or_default();
+async fn holder(cluster: &SimulatedCluster) -> String {
+    let lease = cluster.get(LEASE).await.unwrap().unwrap_or_default();
     lease["spec"]["holderIdentity"]
         .as_str()
         .unwrap_or_default()
@@ -27,73 +27,73 @@ async fn holder(stage: &Stage) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_operators_one_works_and_the_other_takes_over_at_once_when_it_stops() {
-    let stage = Stage::new().await;
-    let first = stage.start_with("first", Options::default());
-    stage.pass(5).await;
-    let second = stage.start_with("second", Options::default());
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
-    assert_eq!(holder(&stage).await, "first");
-    assert_eq!(stage.calls("second").writes, 0);
-    first.stop().await;
-    assert_eq!(holder(&stage).await, "");
-    stage.pass(5).await;
-    assert_eq!(holder(&stage).await, "second");
-    assert_eq!(stage.get(LEASE).await.unwrap()["spec"]["leaseTransitions"], 1);
-    second.stop().await;
+async fn the_second_operator_takes_over_at_once_when_the_first_stops() {
+    let cluster = new_cluster().await;
+    let first = start_with(&cluster, "first", Options::default());
+    sleep(&cluster, 5).await;
+    let second = start_with(&cluster, "second", Options::default());
+    create_istio(&cluster).await;
+    wait_until_healthy(&cluster, 60).await;
+    assert_eq!(holder(&cluster).await, "first");
+    assert_eq!(requests(&cluster, "second").writes, 0);
+    first.stop().await.unwrap();
+    assert_eq!(holder(&cluster).await, "");
+    sleep(&cluster, 5).await;
+    assert_eq!(holder(&cluster).await, "second");
+    assert_eq!(
+        cluster.get(LEASE).await.unwrap().unwrap()["spec"]["leaseTransitions"],
+        1
+    );
+    second.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_the_other_takes_over_when_the_lease_has_run_out() {
-    let stage = Stage::new().await;
-    let first = stage.start_with("first", Options::default());
-    stage.pass(5).await;
-    let second = stage.start_with("second", Options::default());
-    stage.pass(5).await;
+async fn after_a_crash_the_second_operator_takes_over_when_the_lease_expires() {
+    let cluster = new_cluster().await;
+    let first = start_with(&cluster, "first", Options::default());
+    sleep(&cluster, 5).await;
+    let second = start_with(&cluster, "second", Options::default());
+    sleep(&cluster, 5).await;
     first.kill();
-    stage.pass(10).await;
-    assert_eq!(holder(&stage).await, "first", "not before its time");
-    stage.pass(10).await;
-    assert_eq!(holder(&stage).await, "second");
-    second.stop().await;
+    sleep(&cluster, 10).await;
+    assert_eq!(holder(&cluster).await, "first", "not before it expires");
+    sleep(&cluster, 10).await;
+    assert_eq!(holder(&cluster).await, "second");
+    second.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_cannot_renew_the_lease_gives_up() {
-    let stage = Stage::new().await;
-    let operator = stage.start_with("first", Options::default());
-    stage.pass(5).await;
-    stage.cluster.add_fault(Rule {
+async fn an_operator_that_cannot_renew_the_lease_stops() {
+    let cluster = new_cluster().await;
+    let operator = start_with(&cluster, "first", Options::default());
+    sleep(&cluster, 5).await;
+    cluster.sim().add_fault(Rule {
         client: Some("first".into()),
         trigger: Trigger::Matching("leases/".into()),
         times: 1000,
         fault: Fault::internal(),
     });
-    let begun = tokio::time::Instant::now();
-    let error = operator.failure().await;
+    let start_time = tokio::time::Instant::now();
+    let error = failure(operator).await;
     assert!(matches!(error, OperatorError::LeaseLost));
-    assert_eq!(begun.elapsed().as_secs(), 9, "before others may take it");
+    assert_eq!(
+        start_time.elapsed().as_secs(),
+        9,
+        "before another operator may acquire it"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_sees_another_holder_gives_up_at_once() {
-    let stage = Stage::new().await;
-    let operator = stage.start_with("first", Options::default());
-    stage.pass(5).await;
-    stage
-        .merge(LEASE, &json!({"spec": {"holderIdentity": "somebody"}}))
-        .await;
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    let error = operator.failure().await;
+async fn an_operator_that_sees_another_holder_stops_at_once() {
+    let cluster = new_cluster().await;
+    let operator = start_with(&cluster, "first", Options::default());
+    sleep(&cluster, 5).await;
+    cluster
+        .merge_patch(LEASE, &json!({"spec": {"holderIdentity": "another"}}))
+        .await
+        .unwrap();
+    create_istio(&cluster).await;
+    let error = failure(operator).await;
     assert!(matches!(error, OperatorError::LeaseLost));
-    assert_eq!(holder(&stage).await, "somebody");
+    assert_eq!(holder(&cluster).await, "another");
 }

@@ -1,153 +1,136 @@
-//! The whole loop on the simulator: an Istio becomes a healthy control plane, and then there is nothing left to do.
+//! The whole operator on the simulator: an Istio gets a healthy control plane, and then nothing is left to do.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     dead_code,
-    reason = "helpers of tests"
+    reason = "test code; each program uses a part of the helpers"
 )]
 
-mod stage;
+mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::{
+    ISTIO, create_istio, exists, last_writes, new_cluster, requests, sleep, start, start_with, trace_of,
+    wait_until_healthy,
+};
 use mainstay_operator::{Observer, Options, Outcome, Report};
 use serde_json::json;
 
-use stage::{Stage, istio};
-
-async fn until_healthy(stage: &Stage) {
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
-}
-
 #[tokio::test(start_paused = true)]
-async fn an_istio_becomes_a_healthy_control_plane_and_then_there_is_nothing_to_do() {
-    let stage = Stage::new().await;
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    let operator = stage.start("mainstay");
-    until_healthy(&stage).await;
+async fn an_istio_gets_a_healthy_control_plane_and_then_nothing_is_left_to_do() {
+    let cluster = new_cluster().await;
+    create_istio(&cluster).await;
+    let operator = start(&cluster, "mainstay");
+    wait_until_healthy(&cluster, 60).await;
 
     assert!(
-        stage
-            .exists("/apis/apps/v1/namespaces/istio-system/deployments/istiod")
-            .await
+        exists(
+            &cluster,
+            "/apis/apps/v1/namespaces/istio-system/deployments/istiod"
+        )
+        .await
     );
-    assert!(
-        stage
-            .exists("/apis/sailoperator.io/v1/istiorevisions/default")
-            .await
-    );
-    assert!(
-        stage
-            .exists("/api/v1/namespaces/istio-system/configmaps/istio")
-            .await
-    );
+    assert!(exists(&cluster, "/apis/sailoperator.io/v1/istiorevisions/default").await);
+    assert!(exists(&cluster, "/api/v1/namespaces/istio-system/configmaps/istio").await);
 
-    stage.pass(30).await;
-    let before = stage.calls("mainstay");
-    stage.pass(3600).await;
-    let after = stage.calls("mainstay");
+    sleep(&cluster, 30).await;
+    let before = requests(&cluster, "mainstay");
+    sleep(&cluster, 3600).await;
+    let after = requests(&cluster, "mainstay");
     assert_eq!(
         after.writes,
         before.writes,
-        "an hour at rest:\n{}",
-        stage.writes_since(before.writes)
+        "an idle hour:\n{}",
+        last_writes(&cluster)
     );
     assert_eq!(
         after.requests - after.watches,
         before.requests - before.watches,
-        "nothing is read at rest"
+        "nothing is read while idle"
     );
-    operator.stop().await;
+    operator.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_with_nothing_to_do_writes_nothing_and_reads_nothing() {
-    let stage = Stage::new().await;
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    let operator = stage.start("first");
-    until_healthy(&stage).await;
-    stage.pass(30).await;
-    operator.stop().await;
+    let cluster = new_cluster().await;
+    create_istio(&cluster).await;
+    let operator = start(&cluster, "first");
+    wait_until_healthy(&cluster, 60).await;
+    sleep(&cluster, 30).await;
+    operator.stop().await.unwrap();
 
-    let operator = stage.start("second");
-    stage.pass(60).await;
-    let calls = stage.calls("second");
-    assert_eq!(calls.writes, 0, "{}", stage.trace_of("second"));
+    let operator = start(&cluster, "second");
+    sleep(&cluster, 60).await;
+    let calls = requests(&cluster, "second");
+    assert_eq!(calls.writes, 0, "{}", trace_of(&cluster, "second"));
     assert_eq!(
         calls.requests,
         calls.watches,
-        "nothing is read beside watches:\n{}",
-        stage.trace_of("second")
+        "no reads except watches:\n{}",
+        trace_of(&cluster, "second")
     );
-    operator.stop().await;
+    operator.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_istio_leaves_nothing_behind() {
-    let stage = Stage::new().await;
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    let operator = stage.start("mainstay");
-    until_healthy(&stage).await;
-    stage.delete("/apis/sailoperator.io/v1/istios/default").await;
-    stage.pass(60).await;
-    for gone in [
-        "/apis/sailoperator.io/v1/istios/default",
+    let cluster = new_cluster().await;
+    create_istio(&cluster).await;
+    let operator = start(&cluster, "mainstay");
+    wait_until_healthy(&cluster, 60).await;
+    cluster.delete(ISTIO).await.unwrap();
+    sleep(&cluster, 60).await;
+    for path in [
+        ISTIO,
         "/apis/sailoperator.io/v1/istiorevisions/default",
         "/apis/apps/v1/namespaces/istio-system/deployments/istiod",
         "/api/v1/namespaces/istio-system/configmaps/istio",
     ] {
         assert!(
-            !stage.exists(gone).await,
-            "{gone} is still there\n{}",
-            stage.trace_of("mainstay")
+            !exists(&cluster, path).await,
+            "{path} still exists\n{}",
+            trace_of(&cluster, "mainstay")
         );
     }
-    operator.stop().await;
+    operator.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_changes_is_put_right_and_what_somebody_deletes_comes_back() {
-    let stage = Stage::new().await;
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
-    let operator = stage.start("mainstay");
-    until_healthy(&stage).await;
-    stage.pass(5).await;
+async fn changed_objects_are_reverted_and_deleted_objects_are_recreated() {
+    let cluster = new_cluster().await;
+    create_istio(&cluster).await;
+    let operator = start(&cluster, "mainstay");
+    wait_until_healthy(&cluster, 60).await;
+    sleep(&cluster, 5).await;
 
     let config = "/api/v1/namespaces/istio-system/configmaps/istio";
-    let right = stage.get(config).await.unwrap()["data"].clone();
-    stage.merge(config, &json!({"data": {"mesh": "nonsense"}})).await;
-    stage.pass(5).await;
-    assert_eq!(stage.get(config).await.unwrap()["data"], right);
+    let expected = cluster.get(config).await.unwrap().unwrap()["data"].clone();
+    cluster
+        .merge_patch(config, &json!({"data": {"mesh": "invalid"}}))
+        .await
+        .unwrap();
+    sleep(&cluster, 5).await;
+    assert_eq!(cluster.get(config).await.unwrap().unwrap()["data"], expected);
 
-    stage.delete(config).await;
-    stage.pass(5).await;
-    assert_eq!(stage.get(config).await.unwrap()["data"], right);
-    operator.stop().await;
+    cluster.delete(config).await.unwrap();
+    sleep(&cluster, 5).await;
+    assert_eq!(cluster.get(config).await.unwrap().unwrap()["data"], expected);
+    operator.stop().await.unwrap();
 }
 
-/// Panics in the middle of a step, once, and counts what the loop makes of it.
+/// Panics once in the middle of a step, and counts panics that the loop reports.
 #[derive(Default)]
-struct Clumsy {
+struct PanickingObserver {
     statuses: AtomicUsize,
     caught: AtomicUsize,
 }
 
-impl Observer for Clumsy {
+impl Observer for PanickingObserver {
     fn report(&self, report: &Report<'_>) {
         match report {
             Report::Written { action: "status", .. } => {
@@ -165,19 +148,17 @@ impl Observer for Clumsy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_step_is_caught_counted_and_made_up_for() {
-    let stage = Stage::new().await;
-    let clumsy = Arc::new(Clumsy::default());
-    stage
-        .create(&istio("default", json!({"version": "v1.29.1"})))
-        .await;
+async fn a_panic_in_a_step_is_caught_and_counted_and_the_step_is_repeated() {
+    let cluster = new_cluster().await;
+    let observer = Arc::new(PanickingObserver::default());
+    create_istio(&cluster).await;
     let options = Options {
         leader_elect: false,
-        observer: clumsy.clone(),
+        observer: observer.clone(),
         ..Options::default()
     };
-    let operator = stage.start_with("mainstay", options);
-    until_healthy(&stage).await;
-    assert_eq!(clumsy.caught.load(Ordering::Relaxed), 1);
-    operator.stop().await;
+    let operator = start_with(&cluster, "mainstay", options);
+    wait_until_healthy(&cluster, 60).await;
+    assert_eq!(observer.caught.load(Ordering::Relaxed), 1);
+    operator.stop().await.unwrap();
 }

@@ -222,7 +222,7 @@ impl Observer for PlanRecorder {
     fn report(&self, report: &Report<'_>) {
         if let Report::Reconciled { plan, outcome, .. } = report {
             match outcome {
-                Outcome::Done => lock(&self.recording).record_plan(plan, self.clock.now()),
+                Outcome::Succeeded => lock(&self.recording).record_plan(plan, self.clock.now()),
                 Outcome::Failed(why) => lock(&self.recording).record_rejection(plan, why),
                 _ => {}
             }

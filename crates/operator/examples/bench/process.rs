@@ -91,13 +91,12 @@ pub(crate) async fn operate(kubeconfig: &str) {
         ..Settings::default()
     };
     let catalog = Arc::new(Catalog::embedded().unwrap());
-    let run = mainstay_operator::run(
+    let operator = mainstay_operator::Operator {
         client,
         catalog,
         settings,
-        Options::default(),
-        Clock::system(),
-        std::future::pending(),
-    );
-    run.await.unwrap();
+        options: Options::default(),
+        clock: Clock::system(),
+    };
+    operator.run(std::future::pending()).await.unwrap();
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use mainstay_catalog::Catalog;
+use mainstay_harness::{ClusterOptions, OPERATOR_NAMESPACE, Speed};
 use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options};
+use mainstay_operator::{Clock, Operator, Options};
 use mainstay_sim::auth::User;
 use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_testkit::Usage;
@@ -19,8 +20,7 @@ use crate::support::at;
 use crate::support::calls::OPERATOR;
 use crate::support::made::{NEW, OLD};
 use crate::support::scale::{Size, istio, migration, objects, scripts, until};
-use crate::support::sim::Sim;
-use crate::support::world::{Backing, OPERATOR_NAMESPACE};
+use crate::support::world::{Backing, injecting_options};
 
 /// A running operator; it is killed with this value.
 struct Process(Child);
@@ -51,17 +51,21 @@ impl Drop for Process {
 
 pub(crate) async fn measure(size: &Size) {
     let begin = Instant::now();
-    let world = World::without_operator(Sim::new(0)).await;
+    // The operator's calls do not pass through the harness, so its clock must be checked often.
+    let options = ClusterOptions {
+        speed: Speed::Factor(1.0),
+        ..injecting_options()
+    };
+    let world = World::without_operator(&options).await;
     let Backing::Sim(sim) = &world.backing else {
         panic!("no simulator")
     };
-    sim.inject();
     // The world moves the clock already.
     let options = ServeOptions {
         speed: 0.0,
         ..ServeOptions::default()
     };
-    let server = Server::start(&sim.cluster, &options).await.unwrap();
+    let server = Server::start(sim.sim(), &options).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let user = User::named(OPERATOR, &["operators"]);
@@ -69,7 +73,7 @@ pub(crate) async fn measure(size: &Size) {
     let operator = Process::start(&kubeconfig);
     world.create(istio(OLD, size)).await;
     world.until_state(&at::istio("default"), "Healthy").await;
-    sim.cluster.with(|state| {
+    sim.sim().with(|state| {
         for (who, script) in scripts(size) {
             state.scripts.add(who, script);
         }
@@ -82,7 +86,7 @@ pub(crate) async fn measure(size: &Size) {
     world.pass(size.readiness * 5).await;
     eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
     let (before, busy) = (operator.usage().resident(), operator.usage().cpu_time());
-    let version = sim.cluster.with(|state| state.store.version());
+    let version = sim.sim().with(|state| state.store.version());
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
@@ -93,7 +97,7 @@ pub(crate) async fn measure(size: &Size) {
     let moving = operator.usage().resident();
     until(sim, "Completed").await;
     let busy = operator.usage().cpu_time().saturating_sub(busy);
-    let changes = sim.cluster.with(|state| state.store.version()) - version;
+    let changes = sim.sim().with(|state| state.store.version()) - version;
     assert_eq!(
         migration(sim)["migratedWorkloads"],
         size.workloads,
@@ -129,13 +133,12 @@ pub(crate) async fn operate(kubeconfig: &str) {
         leader_elect: false,
         ..Options::default()
     };
-    let run = mainstay_operator::run(
-        Client::try_from(config).unwrap(),
-        Arc::new(Catalog::embedded().unwrap()),
+    let operator = Operator {
+        client: Client::try_from(config).unwrap(),
+        catalog: Arc::new(Catalog::embedded().unwrap()),
         settings,
         options,
-        Clock::system(),
-        std::future::pending(),
-    );
-    run.await.unwrap();
+        clock: Clock::system(),
+    };
+    operator.run(std::future::pending()).await.unwrap();
 }

@@ -1,31 +1,31 @@
-//! Java's properties as upstream's library reads them: takes text, gives keys and values with their place.
+//! Java properties as upstream's library reads them: an iterator over keys and values with their offsets.
 //!
-//! *Absent on purpose:* `${…}`; nothing is looked up in the environment.
+//! Out of scope: `${…}` references.
 
-use super::Fault;
+use super::ParseError;
 
 /// One key with its value, both unescaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) key: String,
     pub(super) value: String,
-    /// Where the key begins, in bytes.
+    /// Offset of the key in bytes.
     pub(super) offset: usize,
 }
 
-/// Walks through a text.
+/// An iterator over the properties of a text.
 pub(super) struct Properties<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> Properties<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, offset: 0 }
     }
 
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.get(self.offset..).unwrap_or_default()
     }
 
     fn peek(&self) -> Option<char> {
@@ -34,16 +34,16 @@ impl<'a> Properties<'a> {
 
     fn next_char(&mut self) -> Option<char> {
         let next = self.peek()?;
-        self.at += next.len_utf8();
+        self.offset += next.len_utf8();
         Some(next)
     }
 
     fn skip(&mut self, of: impl Fn(char) -> bool) {
         let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches(of).len();
+        self.offset += rest.len() - rest.trim_start_matches(of).len();
     }
 
-    /// White space, empty lines and comments.
+    /// Skips white space, empty lines and comments.
     fn skip_to_key(&mut self) {
         loop {
             self.skip(|c| is_blank(c) || is_end(c));
@@ -54,14 +54,14 @@ impl<'a> Properties<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<String, Fault> {
+    fn key(&mut self) -> Result<String, ParseError> {
         let mut key = String::new();
         while let Some(c) = self.peek() {
             if is_blank(c) || is_end(c) || matches!(c, ':' | '=') {
                 break;
             }
             self.next_char();
-            key.push(if c == '\\' { self.escaped()? } else { c });
+            key.push(if c == '\\' { self.unescape()? } else { c });
         }
         Ok(key)
     }
@@ -74,7 +74,7 @@ impl<'a> Properties<'a> {
         self.skip(is_blank);
     }
 
-    fn value(&mut self) -> Result<String, Fault> {
+    fn value(&mut self) -> Result<String, ParseError> {
         let mut value = String::new();
         while let Some(c) = self.next_char() {
             match c {
@@ -83,27 +83,27 @@ impl<'a> Properties<'a> {
                     self.next_char();
                     self.skip(is_blank);
                 }
-                '\\' => value.push(self.escaped()?),
+                '\\' => value.push(self.unescape()?),
                 c => value.push(c),
             }
         }
         Ok(value)
     }
 
-    /// What a backslash, already read, makes of what follows.
-    fn escaped(&mut self) -> Result<char, Fault> {
-        let offset = self.at.saturating_sub(1);
-        let fault = |what: &str| Fault {
-            what: what.to_owned(),
+    /// Returns the character of an escape sequence; the backslash was read.
+    fn unescape(&mut self) -> Result<char, ParseError> {
+        let offset = self.offset.saturating_sub(1);
+        let error = |problem: &str| ParseError {
+            problem: problem.to_owned(),
             offset,
         };
         match self.next_char() {
-            None => Err(fault("premature EOF")),
+            None => Err(error("premature EOF")),
             Some('f') => Ok('\u{c}'),
             Some('n') => Ok('\n'),
             Some('r') => Ok('\r'),
             Some('t') => Ok('\t'),
-            Some('u') => self.unicode().ok_or_else(|| fault("invalid unicode literal")),
+            Some('u') => self.unicode().ok_or_else(|| error("invalid unicode literal")),
             Some(other) => Ok(other),
         }
     }
@@ -112,17 +112,17 @@ impl<'a> Properties<'a> {
         let digits = self.rest().get(..4)?;
         let known = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let code = u32::from_str_radix(digits, 16).ok().filter(|_| known)?;
-        self.at += 4;
-        // Halves of a pair stand for nothing; Go writes this too.
+        self.offset += 4;
+        // A lone surrogate becomes the replacement character, as in Go.
         Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn pair(&mut self) -> Result<Pair, Fault> {
-        let offset = self.at;
+    fn pair(&mut self) -> Result<Pair, ParseError> {
+        let offset = self.offset;
         let key = self.key()?;
         if key.is_empty() {
-            let what = "a value without a key".to_owned();
-            return Err(Fault { what, offset });
+            let problem = "a value without a key".to_owned();
+            return Err(ParseError { problem, offset });
         }
         self.separator();
         let value = self.value()?;
@@ -131,14 +131,14 @@ impl<'a> Properties<'a> {
 }
 
 impl Iterator for Properties<'_> {
-    type Item = Result<Pair, Fault>;
+    type Item = Result<Pair, ParseError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.skip_to_key();
         self.peek()?;
         let pair = self.pair();
         if pair.is_err() {
-            self.at = self.text.len();
+            self.offset = self.text.len();
         }
         Some(pair)
     }

@@ -1,8 +1,8 @@
-//! Configuration files, good and bad.
+//! Tests with valid and invalid configuration files.
 
 use super::*;
 
-/// What a text says, as `version=istiod,proxy,cni,ztunnel` per version, or what is wrong with it and where.
+/// Compares the images as `version=istiod,proxy,cni,ztunnel`, or the error with its position.
 fn check(text: &str, expected: &str) {
     let shown = match parse(text) {
         Ok(images) => images
@@ -10,15 +10,15 @@ fn check(text: &str, expected: &str) {
             .map(|(version, it)| format!("{version}={},{},{},{}", it.istiod, it.proxy, it.cni, it.ztunnel))
             .collect::<Vec<_>>()
             .join(" "),
-        Err(fault) => {
-            let at = spot(text, fault.offset);
-            format!("{}:{} {}", at.line, at.column, fault.what)
+        Err(error) => {
+            let at = position(text, error.offset);
+            format!("{}:{} {}", at.line, at.column, error.problem)
         }
     };
     assert_eq!(shown, expected, "{text:?}");
 }
 
-fn four(version: &str) -> String {
+fn all_images(version: &str) -> String {
     let line = |part: &str| format!("images.{version}.{part}={part}-test\n");
     ["istiod", "proxy", "cni", "ztunnel"].map(line).concat()
 }
@@ -28,18 +28,21 @@ const TESTS: &str = "istiod-test,proxy-test,cni-test,ztunnel-test";
 #[test]
 fn upstreams_cases() {
     check("", "");
-    check(&format!("\n{}", four("v1_20_0")), &format!("v1.20.0={TESTS}"));
-    let several = ["v1_20_0", "v1_20_1", "latest"].map(four).concat();
+    check(
+        &format!("\n{}", all_images("v1_20_0")),
+        &format!("v1.20.0={TESTS}"),
+    );
+    let several = ["v1_20_0", "v1_20_1", "latest"].map(all_images).concat();
     check(
         &several,
         &format!("latest={TESTS} v1.20.0={TESTS} v1.20.1={TESTS}"),
     );
-    let without_proxy = four("v1_20_0").replace("proxy=", "other=");
+    let without_proxy = all_images("v1_20_0").replace("proxy=", "other=");
     check(&without_proxy, "1:1 missing required key images.v1_20_0.proxy");
 }
 
 #[test]
-fn what_kubernetes_writes_of_annotations() {
+fn annotations_written_by_the_downward_api() {
     let text = r#"images.v1_29_1.cni="r/cni@sha256:a"
 images.v1_29_1.istiod="r/istiod@sha256:b"
 images.v1_29_1.proxy="r/proxy@sha256:c"
@@ -70,9 +73,9 @@ fn the_syntax_is_that_of_properties() {
 }
 
 #[test]
-fn a_missing_file_is_fine_unless_somebody_named_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.properties");
+fn a_missing_file_is_an_error_only_if_it_is_required() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.properties");
     assert_eq!(read(&path, false).unwrap(), BTreeMap::new());
     let error = read(&path, true).unwrap_err();
     assert_eq!(
@@ -80,18 +83,21 @@ fn a_missing_file_is_fine_unless_somebody_named_it() {
         format!("unable to read config file at {}", path.display())
     );
 
-    std::fs::write(&path, four("v1_29_1")).unwrap();
+    std::fs::write(&path, all_images("v1_29_1")).unwrap();
     assert_eq!(read(&path, false).unwrap().len(), 1);
     std::fs::write(&path, "a=b\n=\\\n").unwrap();
-    let ConfigError::Line { what, at, .. } = read(&path, false).unwrap_err() else {
+    let ConfigError::Line {
+        problem, position, ..
+    } = read(&path, false).unwrap_err()
+    else {
         panic!("a line")
     };
-    let expected = Spot {
+    let expected = Position {
         line: 2,
         column: 1,
         source: "=\\".into(),
     };
-    assert_eq!((what.as_str(), at), ("a value without a key", expected));
+    assert_eq!((problem.as_str(), position), ("a value without a key", expected));
 
     std::fs::write(&path, vec![b'x'; 2 << 20]).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Releases: takes one to be installed or removed, renders it once, lets the engine do what differs, and tells the reconciler.
+//! Installs and uninstalls releases: renders each once, applies what differs, and records the result.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use serde_json::Value;
 use super::{Effect, Executor};
 use crate::render::RenderError;
 use crate::report::Report;
+use crate::watch::all::Gvk;
 
 impl Executor {
-    /// Makes the cluster hold what a release renders to.
+    /// Applies the rendered objects of a release.
     pub(super) async fn install(&self, release: &Arc<Release>) -> Result<Effect, WriteError> {
         let rendered = self.shared.with(|reconciler| reconciler.rendered(release));
         let desired = match rendered {
@@ -25,72 +26,79 @@ impl Executor {
         };
         self.follow(&desired).await;
         let known = self.shared.with(|reconciler| reconciler.known(&desired));
-        let done = self.engine.install(&desired, known).await;
-        let effect = self.record(done)?;
+        let result = self.engine.install(&desired, known).await;
+        let effect = self.record(result)?;
         self.shared
             .with(|reconciler| reconciler.finish_install(release, desired));
         Ok(effect)
     }
 
-    /// Removes what is there of a release.
+    /// Deletes the objects of a release.
     pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, WriteError> {
         let known = self.shared.with(|reconciler| reconciler.begin_uninstall(key));
-        let done = self.engine.uninstall(key, known).await;
-        let effect = self.record(done)?;
+        let result = self.engine.uninstall(key, known).await;
+        let effect = self.record(result)?;
         self.shared.with(|reconciler| reconciler.finish_uninstall(key));
         Ok(effect)
     }
 
-    /// What a release is to be. The server is asked for its version when the first chart looks at it.
+    /// Renders a release. The server's version is requested when a chart needs it for the first time.
     async fn render(&self, release: &Arc<Release>) -> Result<Desired, WriteError> {
-        let mut rendered = self.rendered(release).await?;
+        let mut rendered = self.render_charts(release).await?;
         if matches!(rendered, Err(RenderError::NoVersion)) {
             let version = self.client.apiserver_version().await?;
-            self.renderer.know_version(&version.git_version);
-            rendered = self.rendered(release).await?;
+            self.renderer.set_version(&version.git_version);
+            rendered = self.render_charts(release).await?;
         }
         let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, chain(&error)))?;
         let desired = self
             .engine
             .desired(release.key.clone(), release.owner.clone(), objects)
             .await;
-        desired.map_err(|error| refused(&error))
+        desired.map_err(|error| write_error(&error))
     }
 
-    /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
-    async fn rendered(&self, release: &Arc<Release>) -> Result<Result<Vec<Value>, RenderError>, WriteError> {
-        let (charts, job) = (self.renderer.clone(), release.clone());
-        let rendered = tokio::task::spawn_blocking(move || charts.render(&job)).await;
+    /// Renders on a blocking thread: it takes milliseconds of CPU time.
+    async fn render_charts(
+        &self,
+        release: &Arc<Release>,
+    ) -> Result<Result<Vec<Value>, RenderError>, WriteError> {
+        let (renderer, release) = (self.renderer.clone(), release.clone());
+        let rendered = tokio::task::spawn_blocking(move || renderer.render(&release)).await;
         rendered.map_err(|error| WriteError::local(ErrorClass::Other, format!("internal error: {error}")))
     }
 
-    /// What a release consists of is watched before it is judged what is there of it.
+    /// Watches the kinds of a release before its live objects are compared.
     async fn follow(&self, desired: &Desired) {
         let ids = || {
             desired
                 .objects
                 .iter()
-                .map(|wanted| &wanted.id)
+                .map(|object| &object.id)
                 .chain([&desired.inventory.id])
         };
-        let kinds = ids().map(|id| (id.group.clone(), id.version.clone(), id.kind.clone()));
+        let kinds = ids().map(|id| Gvk {
+            group: id.group.clone(),
+            version: id.version.clone(),
+            kind: id.kind.clone(),
+        });
         self.watches.follow_kinds(kinds, &self.engine.kinds());
         self.watches.listed_kinds(ids()).await;
     }
 
-    fn record(&self, done: Result<Vec<Change>, PartialApply>) -> Result<Effect, WriteError> {
-        let (changes, result) = match done {
+    fn record(&self, result: Result<Vec<Change>, PartialApply>) -> Result<Effect, WriteError> {
+        let (changes, effect) = match result {
             Ok(changes) if changes.iter().any(|change| change.kind.is_write()) => {
-                (changes, Ok(Effect::Large))
+                (changes, Ok(Effect::Replan))
             }
-            Ok(changes) => (changes, Ok(Effect::Small)),
-            Err(PartialApply { changes, error }) => (changes, Err(refused(&error))),
+            Ok(changes) => (changes, Ok(Effect::Continue)),
+            Err(PartialApply { changes, error }) => (changes, Err(write_error(&error))),
         };
         for change in changes.iter().filter(|change| change.kind.is_write()) {
             self.report(change);
         }
         self.shared.with(|reconciler| reconciler.changed(&changes));
-        result
+        effect
     }
 
     fn report(&self, change: &Change) {
@@ -105,12 +113,12 @@ impl Executor {
             ChangeKind::Deleted => "delete",
             _ => "apply",
         };
-        tracing::debug!(object = %change.id, action, why, "written");
+        tracing::debug!(object = %change.id, action, why, "object written");
         self.shared.observer.report(&Report::Written { action, reason });
     }
 }
 
-fn refused(error: &ApplyError) -> WriteError {
+fn write_error(error: &ApplyError) -> WriteError {
     WriteError {
         code: 0,
         class: error.class(),
@@ -119,14 +127,14 @@ fn refused(error: &ApplyError) -> WriteError {
     }
 }
 
-/// An error and its causes, each once.
+/// Formats an error with its causes, each once.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let told = inner.to_string();
-        if !text.contains(&told) {
-            text = format!("{text}: {told}");
+        let message = inner.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         cause = inner.source();
     }

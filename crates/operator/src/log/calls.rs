@@ -1,4 +1,4 @@
-//! Every call to the API in the log: takes a client, gives one that says what it asks before it asks. Bodies and headers are never shown.
+//! Logs every API call before it is sent, without body and headers.
 
 use std::task::{Context, Poll};
 
@@ -7,17 +7,17 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 
-/// The same client, saying each call.
+/// Wraps a client so that it logs each call.
 #[must_use]
 pub fn log_calls(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
-    Client::new(Logged(client), namespace)
+    Client::new(LoggingClient(client), namespace)
 }
 
 #[derive(Clone)]
-struct Logged(Client);
+struct LoggingClient(Client);
 
-impl tower_service::Service<Request<Body>> for Logged {
+impl tower_service::Service<Request<Body>> for LoggingClient {
     type Response = Response<Body>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;

@@ -1,4 +1,4 @@
-//! One line: takes an event, gives its text.
+//! Formats an event as a line.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use tracing_subscriber::layer::Context;
 
 use super::{Encoder, LogOptions, TimeEncoding};
 
-/// What of ours begins with.
-const OURS: &str = "mainstay";
+/// Prefix of the targets of our own crates.
+const OWN_TARGET: &str = "mainstay";
 
-/// Writes lines.
+/// A subscriber layer that writes lines.
 #[derive(Debug)]
 pub struct Lines<W> {
     options: LogOptions,
@@ -25,16 +25,16 @@ pub struct Lines<W> {
 }
 
 impl<W> Lines<W> {
-    /// Lines as `options` want them, to `writer`.
+    /// Creates a layer that writes to `writer`.
     pub fn new(options: LogOptions, writer: W) -> Self {
         Self { options, writer }
     }
 
-    /// Libraries are heard only when they complain, or when everything is to be said: what they say in detail is not ours to
-    /// vouch for.
-    fn wants(&self, metadata: &Metadata<'_>) -> bool {
+    /// Libraries are logged from level warn on, or debug at the highest verbosity: their details may contain
+    /// values.
+    fn is_logged(&self, metadata: &Metadata<'_>) -> bool {
         let all = self.options.level.0;
-        let limit = match metadata.target().starts_with(OURS) {
+        let limit = match metadata.target().starts_with(OWN_TARGET) {
             true => all,
             false if all == LevelFilter::TRACE => LevelFilter::DEBUG,
             false => all.min(LevelFilter::WARN),
@@ -45,7 +45,7 @@ impl<W> Lines<W> {
 
 impl<S: Subscriber, W: for<'w> MakeWriter<'w> + 'static> Layer<S> for Lines<W> {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.wants(metadata)
+        self.is_logged(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -53,13 +53,13 @@ impl<S: Subscriber, W: for<'w> MakeWriter<'w> + 'static> Layer<S> for Lines<W> {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let line = Line::of(event).text(self.options, Timestamp::now());
-        // When stderr is gone there is nobody left to tell.
+        let line = Line::from_event(event).text(self.options, Timestamp::now());
+        // An error of stderr cannot be reported anywhere.
         let _ = self.writer.make_writer().write_all(line.as_bytes());
     }
 }
 
-/// What an event says.
+/// The parts of a line.
 pub(super) struct Line {
     pub(super) level: &'static str,
     pub(super) logger: String,
@@ -68,7 +68,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn of(event: &Event<'_>) -> Self {
+    fn from_event(event: &Event<'_>) -> Self {
         let metadata = event.metadata();
         let mut line = Self {
             level: name(*metadata.level()),
@@ -83,7 +83,7 @@ impl Line {
         line
     }
 
-    /// The whole line, with its end.
+    /// Returns the line with its line break.
     pub(super) fn text(&self, options: LogOptions, now: Timestamp) -> String {
         match options.encoder {
             Encoder::Json => self.json(&time(options.time, now)),
@@ -108,7 +108,7 @@ impl Line {
     fn console(&self, time: &Value) -> String {
         let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
         let level = self.level.to_ascii_uppercase();
-        // One event, one line: whatever somebody else's text holds.
+        // One event is one line, even if a message has line breaks.
         let message = self.message.replace(['\n', '\r'], " ");
         let mut text = format!("{time}\t{level}\t{}\t{message}", self.logger);
         if !self.fields.is_empty() {

@@ -1,4 +1,4 @@
-//! One line per plan that does something: takes the loop's reports, says subject, actions, reasons and duration.
+//! Logs one line per executed plan: subject, actions, reasons and duration.
 
 use std::time::Duration;
 
@@ -7,46 +7,44 @@ use mainstay_mesh::{Plan, Step};
 
 use crate::report::{Observer, Outcome, Report};
 
-/// Says what the loop does.
+/// Logs what the loop does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanLog {
-    /// Whether to say also what woke each object.
+    /// Whether to log each enqueued object and its cause.
     pub log_enqueues: bool,
 }
 
 impl Observer for PlanLog {
     fn report(&self, report: &Report<'_>) {
         match report {
-            Report::Reconciled { plan, outcome, took } => say(plan, *outcome, *took),
+            Report::Reconciled {
+                plan,
+                outcome,
+                duration,
+            } => log_plan(plan, *outcome, *duration),
             Report::Enqueued { subject, cause } if self.log_enqueues => {
                 tracing::info!(object = %subject, cause, "Object queued for reconciliation due to event");
             }
-            Report::Leading(true) => tracing::info!("leading: this process changes the cluster from now on"),
-            Report::Leading(false) => tracing::info!("not leading"),
-            Report::Synced(true) => tracing::info!("everything was listed"),
+            Report::Leading(true) => tracing::info!("became the leader"),
+            Report::Leading(false) => tracing::info!("stopped leading"),
+            Report::Synced(true) => tracing::info!("caches synced"),
             _ => {}
         }
     }
 }
 
-fn say(plan: &Plan, outcome: Outcome<'_>, took: Duration) {
+fn log_plan(plan: &Plan, outcome: Outcome<'_>, duration: Duration) {
     let subject = plan.subject.to_string();
-    let milliseconds = took.as_secs_f64() * 1e3;
+    let milliseconds = duration.as_secs_f64() * 1e3;
     let (actions, reasons) = (actions(plan), reasons(plan));
     match outcome {
-        Outcome::Idle => tracing::debug!(subject, milliseconds, "nothing to do"),
-        Outcome::Done => tracing::info!(subject, actions, reasons, milliseconds, "reconciled"),
+        Outcome::Noop => tracing::debug!(subject, milliseconds, "nothing to do"),
+        Outcome::Succeeded => tracing::info!(subject, actions, reasons, milliseconds, "reconciled"),
+        Outcome::Conflict => tracing::debug!(subject, actions, milliseconds, "conflict, planning again"),
         Outcome::Failed(error) => {
-            tracing::error!(
-                subject,
-                actions,
-                reasons,
-                milliseconds,
-                error,
-                "reconciling failed"
-            );
+            tracing::error!(subject, actions, reasons, milliseconds, error, "reconcile failed");
         }
-        Outcome::Panicked => tracing::error!(subject, actions, reasons, "a bug: reconciling panicked"),
+        Outcome::Panicked => tracing::error!(subject, actions, reasons, "reconcile panicked (a bug)"),
     }
 }
 
@@ -54,7 +52,7 @@ fn actions(plan: &Plan) -> String {
     plan.actions().map(describe).collect::<Vec<_>>().join(", ")
 }
 
-/// An action for the log. What an event or a probe says may quote what somebody else said, so it is not shown.
+/// Describes an action for the log, without the texts of events and probes, which may quote values.
 pub(crate) fn describe(action: &Action) -> String {
     match action {
         Action::Event(event) => format!("event {}", event.reason),
@@ -63,14 +61,14 @@ pub(crate) fn describe(action: &Action) -> String {
     }
 }
 
-/// Each once, in order.
+/// Returns each reason once, in order.
 fn reasons(plan: &Plan) -> String {
-    let mut seen = Vec::new();
+    let mut unique = Vec::new();
     for Step { reason, .. } in &plan.steps {
         let reason = reason.to_string();
-        if !seen.contains(&reason) {
-            seen.push(reason);
+        if !unique.contains(&reason) {
+            unique.push(reason);
         }
     }
-    seen.join(", ")
+    unique.join(", ")
 }

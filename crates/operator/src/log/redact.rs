@@ -1,6 +1,5 @@
-//! Texts without what users put into values: takes a text somebody else wrote and the action it is about, gives one that quotes no value.
-//!
-//! Values may hold secrets, and both a chart's `fail` and the API server's refusals quote what they were given.
+//! Redaction: hides chart values in messages. Values may hold secrets, and both a chart's `fail` and the API
+//! server's error messages quote their input.
 
 use std::borrow::Cow;
 
@@ -8,15 +7,15 @@ use mainstay_api::Values;
 use mainstay_mesh::plan::Action;
 use serde_json::Value;
 
-/// Shorter texts are words like `true` or `info`; they would garble the text and give nothing away.
-const LEAST: usize = 6;
+/// Shorter values are words like `true` or `info`: hiding them would garble the text and protect nothing.
+const MIN_SECRET_LEN: usize = 6;
 const HIDDEN: &str = "(a value)";
 
-/// The text with every value of the action hidden.
+/// Returns the text with every value of the action hidden.
 #[must_use]
 pub fn redact<'a>(text: &'a str, action: &Action) -> Cow<'a, str> {
     let mut text = Cow::Borrowed(text);
-    for secret in values(action).map(leaves).unwrap_or_default() {
+    for secret in values(action).map(strings).unwrap_or_default() {
         if text.contains(secret) {
             text = Cow::Owned(text.replace(secret, HIDDEN));
         }
@@ -33,13 +32,13 @@ fn values(action: &Action) -> Option<&Values> {
     }
 }
 
-/// Every text among the values, the longest first: one may be part of another.
-fn leaves(values: &Values) -> Vec<&str> {
+/// Returns every string among the values, the longest first: one may be part of another.
+fn strings(values: &Values) -> Vec<&str> {
     let mut found = Vec::new();
     let mut left: Vec<&Value> = values.values().collect();
     while let Some(value) = left.pop() {
         match value {
-            Value::String(text) if text.len() >= LEAST => found.push(text.as_str()),
+            Value::String(text) if text.len() >= MIN_SECRET_LEN => found.push(text.as_str()),
             Value::Array(items) => left.extend(items),
             Value::Object(map) => left.extend(map.values()),
             _ => {}

@@ -1,4 +1,4 @@
-//! What lines look like, and what they never hold.
+//! Tests of line format and redaction.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::*;
 use crate::report::{Observer as _, Outcome, Report};
 
-/// What `act` says under these options, without the time.
-fn said(options: LogOptions, act: impl FnOnce()) -> String {
+/// Returns what `act` logs with these options, without the time.
+fn logged(options: LogOptions, act: impl FnOnce()) -> String {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let sink = Sink(bytes.clone());
     let subscriber = Registry::default().with(Lines::new(options, move || sink.clone()));
@@ -55,11 +55,11 @@ fn options(level: &str, encoder: Encoder) -> LogOptions {
 }
 
 fn check(level: &str, encoder: Encoder, expected: &str) {
-    let found = said(options(level, encoder), || {
+    let found = logged(options(level, encoder), || {
         tracing::info!(target: "mainstay_operator::run", count = 3, name = "a\"b", "two\nlines");
         tracing::debug!(target: "mainstay_operator::run", "details");
         tracing::info!(target: "kube_client::client", "chatter");
-        tracing::warn!(target: "kube_client::client", "trouble");
+        tracing::warn!(target: "kube_client::client", "problem");
     });
     assert_eq!(found, expected, "{level}");
 }
@@ -70,14 +70,14 @@ fn lines_are_json_or_columns() {
         "info",
         Encoder::Json,
         "{\"level\":\"info\",\"logger\":\"operator.run\",\"msg\":\"two\\nlines\",\"count\":3,\"name\":\"a\\\"b\"}\n\
-         {\"level\":\"warn\",\"logger\":\"kube_client.client\",\"msg\":\"trouble\"}\n",
+         {\"level\":\"warn\",\"logger\":\"kube_client.client\",\"msg\":\"problem\"}\n",
     );
     check(
         "debug",
         Encoder::Console,
         "INFO\toperator.run\ttwo lines\t{\"count\":3,\"name\":\"a\\\"b\"}\n\
          DEBUG\toperator.run\tdetails\n\
-         WARN\tkube_client.client\ttrouble\n",
+         WARN\tkube_client.client\tproblem\n",
     );
     check("error", Encoder::Console, "");
     check("panic", Encoder::Console, "");
@@ -113,18 +113,18 @@ fn times_are_written_as_zap_writes_them() {
 }
 
 #[test]
-fn words_nobody_knows_are_refused_in_zaps_words() {
-    assert_eq!("loud".parse::<Level>(), Err("invalid log level \"loud\"".into()));
-    assert_eq!("0".parse::<Level>(), Err("invalid log level \"0\"".into()));
-    assert_eq!("-1".parse::<Level>(), Err("invalid log level \"-1\"".into()));
+fn unknown_options_are_rejected_with_zaps_messages() {
+    assert_eq!("loud".parse::<Level>(), Err(LogOptionError::Level("loud".into())));
+    assert_eq!("0".parse::<Level>(), Err(LogOptionError::Level("0".into())));
+    assert_eq!("-1".parse::<Level>(), Err(LogOptionError::Level("-1".into())));
     assert_eq!("5".parse::<Level>(), Ok(Level(LevelFilter::TRACE)));
     assert_eq!(
         "xml".parse::<Encoder>(),
-        Err("invalid encoder value \"xml\"".into())
+        Err(LogOptionError::Encoder("xml".into()))
     );
     assert_eq!(
         "never".parse::<TimeEncoding>(),
-        Err("invalid time-encoding value \"never\"".into())
+        Err(LogOptionError::TimeEncoding("never".into()))
     );
 }
 
@@ -153,33 +153,33 @@ fn plan() -> Plan {
 }
 
 #[test]
-fn a_plan_that_does_something_is_one_line() {
+fn an_executed_plan_is_one_line() {
     let plan = plan();
-    let took = Duration::from_millis(5);
-    let tell = |outcome| {
-        said(options("info", Encoder::Console), || {
+    let duration = Duration::from_millis(5);
+    let log = |outcome| {
+        logged(options("info", Encoder::Console), || {
             PlanLog::default().report(&Report::Reconciled {
                 plan: &plan,
                 outcome,
-                took,
+                duration,
             });
         })
     };
     let rest = r#""subject":"IstioRevision/default","actions":"install istiod v1.29.1 as istio-system/default-istiod","reasons":"ReleaseMissing","milliseconds":5.0"#;
     assert_eq!(
-        tell(Outcome::Done),
+        log(Outcome::Succeeded),
         format!("INFO\toperator.log.plans\treconciled\t{{{rest}}}\n")
     );
-    assert_eq!(tell(Outcome::Idle), "", "only for who debugs");
-    let failed = tell(Outcome::Failed("no"));
+    assert_eq!(log(Outcome::Noop), "", "debug level only");
+    let failed = log(Outcome::Failed("no"));
     assert_eq!(
         failed,
-        format!("ERROR\toperator.log.plans\treconciling failed\t{{{rest},\"error\":\"no\"}}\n")
+        format!("ERROR\toperator.log.plans\treconcile failed\t{{{rest},\"error\":\"no\"}}\n")
     );
 }
 
 #[test]
-fn what_others_say_quotes_no_value() {
+fn messages_are_redacted() {
     let plan = plan();
     let check = |text: &str, expected: &str| {
         for action in plan.actions() {
@@ -200,18 +200,18 @@ fn what_others_say_quotes_no_value() {
 }
 
 #[test]
-fn what_woke_an_object_is_said_on_request() {
+fn causes_are_logged_on_request() {
     let subject = Subject::istio("default");
-    let wake = Report::Enqueued {
+    let enqueued = Report::Enqueued {
         subject: &subject,
         cause: "Namespace/shop",
     };
-    let tell = |log_enqueues| {
-        said(options("info", Encoder::Console), || {
-            PlanLog { log_enqueues }.report(&wake);
+    let log = |log_enqueues| {
+        logged(options("info", Encoder::Console), || {
+            PlanLog { log_enqueues }.report(&enqueued);
         })
     };
-    assert_eq!(tell(false), "");
+    assert_eq!(log(false), "");
     let expected = "INFO\toperator.log.plans\tObject queued for reconciliation due to event\t{\"object\":\"Istio/default\",\"cause\":\"Namespace/shop\"}\n";
-    assert_eq!(tell(true), expected);
+    assert_eq!(log(true), expected);
 }

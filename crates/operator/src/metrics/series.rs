@@ -1,4 +1,4 @@
-//! Metrics with labels, and a table of what was registered, so that documentation can be held against it.
+//! Metrics with labels, and a list of the registered metrics to compare with the documentation.
 
 use std::borrow::Cow;
 
@@ -27,17 +27,29 @@ impl MetricConstructor<Histogram> for Buckets {
 /// One metric, as documentation lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its full name, as Prometheus stores it.
+    /// The full name, as Prometheus stores it.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// Its labels.
+    /// The label names.
     pub labels: Vec<&'static str>,
-    /// What it says.
+    /// The help text.
     pub help: &'static str,
 }
 
-/// What every name begins with.
+impl Row {
+    fn new(name: &str, kind: &'static str, help: &'static str, labels: &[&'static str]) -> Self {
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        Self {
+            name: format!("{PREFIX}_{name}{suffix}"),
+            kind,
+            labels: labels.to_vec(),
+            help,
+        }
+    }
+}
+
+/// Prefix of every name.
 const PREFIX: &str = "mainstay";
 
 /// Registers metrics and remembers them.
@@ -62,11 +74,11 @@ impl Table {
         help: &'static str,
         labels: [&'static str; N],
     ) -> Counters<N> {
-        self.add(name, ("counter", help), &labels, Counters::default())
+        self.add(Row::new(name, "counter", help, &labels), Counters::default())
     }
 
     pub(super) fn counter(&mut self, name: &str, help: &'static str) -> Counter {
-        self.add(name, ("counter", help), &[], Counter::default())
+        self.add(Row::new(name, "counter", help, &[]), Counter::default())
     }
 
     pub(super) fn gauges<const N: usize>(
@@ -75,11 +87,11 @@ impl Table {
         help: &'static str,
         labels: [&'static str; N],
     ) -> Gauges<N> {
-        self.add(name, ("gauge", help), &labels, Gauges::default())
+        self.add(Row::new(name, "gauge", help, &labels), Gauges::default())
     }
 
     pub(super) fn gauge(&mut self, name: &str, help: &'static str) -> Gauge {
-        self.add(name, ("gauge", help), &[], Gauge::default())
+        self.add(Row::new(name, "gauge", help, &[]), Gauge::default())
     }
 
     pub(super) fn histograms<const N: usize>(
@@ -90,27 +102,21 @@ impl Table {
         bounds: &'static [f64],
     ) -> Histograms<N> {
         let family = Histograms::new_with_constructor(Buckets(bounds));
-        self.add(name, ("histogram", help), &labels, family)
+        self.add(Row::new(name, "histogram", help, &labels), family)
     }
 
     pub(super) fn histogram(&mut self, name: &str, help: &'static str, bounds: &'static [f64]) -> Histogram {
-        self.add(name, ("histogram", help), &[], Buckets(bounds).new_metric())
+        self.add(
+            Row::new(name, "histogram", help, &[]),
+            Buckets(bounds).new_metric(),
+        )
     }
 
-    fn add<M: Metric + Clone>(
-        &mut self,
-        name: &str,
-        (kind, help): (&'static str, &'static str),
-        labels: &[&'static str],
-        metric: M,
-    ) -> M {
-        let suffix = if kind == "counter" { "_total" } else { "" };
-        self.rows.push(Row {
-            name: format!("{PREFIX}_{name}{suffix}"),
-            kind,
-            labels: labels.to_vec(),
-            help,
-        });
+    fn add<M: Metric + Clone>(&mut self, row: Row, metric: M) -> M {
+        let name = row.name.trim_start_matches(PREFIX).trim_start_matches('_');
+        let name = name.strip_suffix("_total").unwrap_or(name).to_owned();
+        let help = row.help;
+        self.rows.push(row);
         // The registry adds the full stop itself.
         self.registry
             .register(name, help.trim_end_matches('.'), metric.clone());

@@ -1,4 +1,4 @@
-//! What the metrics say after a few reports, and that the documentation lists exactly them.
+//! Tests of the metrics' values, and that the documentation lists exactly them.
 
 use mainstay_api::Reason;
 use mainstay_mesh::plan::{Action, Event, Precondition};
@@ -30,21 +30,25 @@ fn busy() -> Plan {
     }
 }
 
-/// Metrics after one report of each sort.
+/// Returns metrics after one report of each kind.
 fn filled() -> Metrics {
     let metrics = Metrics::new("1.2.3");
     let (idle, busy) = (Plan::empty(Subject::Webhook("w".into())), busy());
-    let took = Duration::from_micros(300);
+    let duration = Duration::from_micros(300);
     for plan in [&idle, &idle, &busy] {
-        metrics.report(&Report::Planned(plan, took));
+        metrics.report(&Report::Planned(plan, duration));
     }
     let outcomes = [
-        (&idle, Outcome::Idle),
+        (&idle, Outcome::Noop),
         (&idle, Outcome::Panicked),
         (&busy, Outcome::Failed("no")),
     ];
     for (plan, outcome) in outcomes {
-        metrics.report(&Report::Reconciled { plan, outcome, took });
+        metrics.report(&Report::Reconciled {
+            plan,
+            outcome,
+            duration,
+        });
     }
     metrics.report(&Report::Written {
         action: "status",
@@ -85,7 +89,7 @@ fn check(text: &str, line: &str) {
 }
 
 #[test]
-fn reports_become_numbers() {
+fn reports_are_counted() {
     let text = filled().text();
     for line in [
         r#"mainstay_build_info{version="1.2.3"} 1"#,
@@ -114,7 +118,7 @@ fn reports_become_numbers() {
 }
 
 #[test]
-fn a_revision_that_is_gone_is_no_longer_counted() {
+fn a_deleted_revision_has_no_series() {
     let metrics = filled();
     metrics.report(&Report::InUse {
         revision: "r",
@@ -124,7 +128,7 @@ fn a_revision_that_is_gone_is_no_longer_counted() {
 }
 
 #[test]
-fn the_documentation_lists_what_there_is() {
+fn the_documentation_lists_every_metric() {
     let expected: Vec<String> = filled()
         .rows()
         .iter()
@@ -152,7 +156,7 @@ fn the_documentation_lists_what_there_is() {
 }
 
 #[test]
-fn every_row_is_really_there() {
+fn every_listed_metric_is_exported() {
     let metrics = filled();
     let text = metrics.text();
     for row in metrics.rows() {
@@ -167,5 +171,5 @@ fn every_row_is_really_there() {
         }
     }
     let help = text.lines().filter(|line| line.starts_with("# HELP")).count();
-    assert_eq!(help, metrics.rows().len(), "nothing that is not a row");
+    assert_eq!(help, metrics.rows().len(), "no metric that is not listed");
 }

@@ -1,4 +1,5 @@
-//! Where to ask: takes a URL, gives a Service's host and port, and the addresses behind it that a Service can have.
+//! Parses the URL of a probe into host and port of a Service, and resolves it to addresses that a Service can
+//! have.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,12 +19,12 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `https://SERVICE.NAMESPACE.svc:PORT/ready`, and nothing else.
+    /// Parses `https://SERVICE.NAMESPACE.svc:PORT/ready`, and nothing else.
     pub fn parse(url: &str) -> Result<Self, ProbeError> {
-        Self::read(url).ok_or(ProbeError::Url)
+        Self::parse_url(url).ok_or(ProbeError::Url)
     }
 
-    fn read(url: &str) -> Option<Self> {
+    fn parse_url(url: &str) -> Option<Self> {
         let (host, port) = url
             .strip_prefix("https://")?
             .strip_suffix("/ready")?
@@ -46,13 +47,13 @@ fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Finds the addresses of a Service.
+/// Resolves the addresses of a Service.
 pub trait Resolver: Send + Sync {
-    /// All of them.
+    /// Returns all addresses.
     fn resolve(&self, address: &Address) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 }
 
-/// Asks the system, which in a pod asks the cluster.
+/// Uses the system's resolver, which in a pod queries the cluster's DNS.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -61,18 +62,18 @@ impl Resolver for SystemResolver {
         let (host, port) = (address.host.clone(), address.port);
         async move {
             let found = tokio::net::lookup_host((host, port)).await?;
-            let fit: Vec<_> = found.filter(|address| can_be_a_service(address.ip())).collect();
-            if fit.is_empty() {
-                let what = "no address that a Service can have";
-                return Err(io::Error::new(io::ErrorKind::NotFound, what));
+            let usable: Vec<_> = found.filter(|address| can_be_a_service(address.ip())).collect();
+            if usable.is_empty() {
+                let message = "no address that a Service can have";
+                return Err(io::Error::new(io::ErrorKind::NotFound, message));
             }
-            Ok(fit)
+            Ok(usable)
         }
         .boxed()
     }
 }
 
-/// The API server gives no Service an address of the machine itself or of its link; a DNS name may point there all the same.
+/// The API server assigns no Service a loopback or link-local address, but a DNS name may resolve to one.
 fn can_be_a_service(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_service_of_this_cluster_is_asked() {
+    fn only_services_of_this_cluster_are_accepted() {
         check(
             "https://istiod-remote.istio-system.svc:443/ready",
             Some(("istiod-remote.istio-system.svc", 443)),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_service_has_an_address_of_the_machine_itself() {
+    fn loopback_and_link_local_addresses_are_rejected() {
         for (ip, expected) in [
             ("10.96.0.1", true),
             ("fd00::1", true),

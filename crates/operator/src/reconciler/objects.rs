@@ -1,5 +1,5 @@
-//! Our own objects: takes them as watches and writes show them, keeps the newest. What cannot be read is told, and stops no
-//! other.
+//! Our own objects, from watches and write responses: keeps the newest version of each. An object that cannot
+//! be decoded is an error for that object only.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use serde_json::Value;
 
 use super::Reconciler;
 
-/// An object that cannot be read.
+/// An object that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name:?} cannot be read", kind = .kind.name())]
 pub struct DecodeError {
-    /// Of which kind.
+    /// The object's kind.
     pub kind: ObjectKind,
-    /// Its name.
+    /// The object's name.
     pub name: String,
-    /// Why.
+    /// The decoder's error.
     #[source]
     pub source: serde_json::Error,
 }
 
 impl Reconciler {
-    /// One of our objects is there.
+    /// Records one of our objects, unless a newer version is known.
     pub fn observe_object(&mut self, kind: ObjectKind, object: Value) -> Result<(), DecodeError> {
         let name = text(&object, "/metadata/name").to_owned();
         let subject = Subject::Object(kind, name.clone());
@@ -35,28 +35,34 @@ impl Reconciler {
         {
             return Ok(());
         }
-        let seen = read(kind, object).map_err(|source| DecodeError { kind, name, source })?;
+        let changed = self
+            .metadata(&subject)
+            .is_some_and(|known| is_changed(known, &object));
+        let observation = decode(kind, object).map_err(|source| DecodeError { kind, name, source })?;
         self.tombstones.remove(&subject);
-        self.observe(seen);
+        if changed {
+            self.note_change(&subject);
+        }
+        self.observe(observation);
         Ok(())
     }
 
-    /// One of our objects is gone; this was its last version.
+    /// Records that one of our objects was deleted; `last` is its last version.
     pub fn remove_object(&mut self, kind: ObjectKind, last: &Value) {
         let subject = Subject::Object(kind, text(last, "/metadata/name").to_owned());
         let version = version(text(last, "/metadata/resourceVersion"));
         if self.known_version(&subject) <= version {
-            self.bury(subject, version);
+            self.record_deletion(subject, version);
         }
     }
 
-    /// The version of one of our objects that is known.
+    /// Returns the known version of one of our objects.
     #[must_use]
     pub fn known_version_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
         self.known_version(&Subject::Object(kind, name.to_owned()))
     }
 
-    /// The version up to which one of our objects counts as gone.
+    /// Returns the version up to which one of our objects counts as deleted.
     #[must_use]
     pub fn tombstone(&self, kind: ObjectKind, name: &str) -> Option<u64> {
         self.tombstones
@@ -64,52 +70,53 @@ impl Reconciler {
             .copied()
     }
 
-    /// One of our objects was looked for and is there; whoever counted as gone up to `grave` when it was asked for lives.
+    /// Records one of our objects that was read again. A tombstone that is the same as before the read is
+    /// outdated.
     pub fn confirm_object(
         &mut self,
         kind: ObjectKind,
         object: Value,
-        grave: Option<u64>,
+        tombstone: Option<u64>,
     ) -> Result<(), DecodeError> {
         let name = text(&object, "/metadata/name");
-        if self.tombstone(kind, name) == grave {
+        if self.tombstone(kind, name) == tombstone {
             self.tombstones.remove(&Subject::Object(kind, name.to_owned()));
         }
         self.observe_object(kind, object)
     }
 
-    /// One of our objects was looked for and is not there; nothing newer than `before` may have been seen since.
+    /// Records that one of our objects was read again and does not exist, unless a version newer than
+    /// `before` is known.
     pub fn confirm_missing(&mut self, kind: ObjectKind, name: &str, before: Option<u64>) {
         let subject = Subject::Object(kind, name.to_owned());
         if self.metadata(&subject).is_some() && self.known_version(&subject) == before {
-            self.bury(subject, before);
+            self.record_deletion(subject, before);
         }
     }
 
-    /// All objects of a kind are being listed: whoever is there lives, even if the list before, which may have been wrong, lacked it.
+    /// Begins a list of all objects of a kind: tombstones are dropped, because an earlier list may have
+    /// lacked an object.
     pub fn begin_list(&mut self, kind: ObjectKind) {
         self.tombstones
-            .retain(|subject, _| !matches!(subject, Subject::Object(buried, _) if *buried == kind));
+            .retain(|subject, _| !matches!(subject, Subject::Object(deleted, _) if *deleted == kind));
     }
 
-    /// All objects of a kind were listed, and these were there at this version.
+    /// Ends a list of all objects of a kind: objects that are not in `names` were deleted at version `at`.
     pub fn finish_list(&mut self, kind: ObjectKind, names: &BTreeSet<String>, at: &str) {
         let at = version(at);
         for name in self.names(kind) {
             let subject = Subject::Object(kind, name);
-            // What we wrote after the list was made is not in it.
+            // An object written after the list was made is not in it.
             let is_newer = at.is_some() && self.known_version(&subject) > at;
             if !names.contains(subject.name()) && !is_newer {
-                self.bury(subject, at);
+                self.record_deletion(subject, at);
             }
         }
     }
 
-    fn bury(&mut self, subject: Subject, version: Option<u64>) {
+    fn record_deletion(&mut self, subject: Subject, version: Option<u64>) {
         let last = self.known_version(&subject).max(version);
-        self.failed.remove(&subject);
-        self.last.remove(&subject);
-        self.queue.forget(&subject);
+        self.forget_subject(&subject);
         if let Some(uid) = self.metadata(&subject).map(|metadata| metadata.uid.clone()) {
             self.forget_releases(&uid);
         }
@@ -117,7 +124,7 @@ impl Reconciler {
         self.observe(Observation::Gone(subject));
     }
 
-    /// The newest version of a subject that was seen, alive or not.
+    /// Returns the newest known version of a subject, deleted or not.
     fn newest(&self, subject: &Subject) -> Option<u64> {
         self.known_version(subject)
             .max(self.tombstones.get(subject).copied())
@@ -128,36 +135,36 @@ impl Reconciler {
     }
 
     fn metadata(&self, subject: &Subject) -> Option<&ObjectMeta> {
-        fn of<'a, S: Kind>(objects: &'a Objects<S>, name: &str) -> Option<&'a ObjectMeta> {
+        fn get<'a, S: Kind>(objects: &'a Objects<S>, name: &str) -> Option<&'a ObjectMeta> {
             objects.get(name).map(|object| &object.metadata)
         }
         let Subject::Object(kind, name) = subject else {
             return None;
         };
         match kind {
-            ObjectKind::Istio => of(self.snapshot.istios(), name),
-            ObjectKind::IstioRevision => of(self.snapshot.revisions(), name),
-            ObjectKind::IstioRevisionTag => of(self.snapshot.tags(), name),
-            ObjectKind::IstioCni => of(self.snapshot.cnis(), name),
-            ObjectKind::ZTunnel => of(self.snapshot.ztunnels(), name),
+            ObjectKind::Istio => get(self.snapshot.istios(), name),
+            ObjectKind::IstioRevision => get(self.snapshot.revisions(), name),
+            ObjectKind::IstioRevisionTag => get(self.snapshot.tags(), name),
+            ObjectKind::IstioCni => get(self.snapshot.cnis(), name),
+            ObjectKind::ZTunnel => get(self.snapshot.ztunnels(), name),
         }
     }
 
     fn names(&self, kind: ObjectKind) -> Vec<String> {
-        fn of<S: Kind>(objects: &Objects<S>) -> Vec<String> {
+        fn names<S: Kind>(objects: &Objects<S>) -> Vec<String> {
             objects.iter().map(|object| object.name().to_owned()).collect()
         }
         match kind {
-            ObjectKind::Istio => of(self.snapshot.istios()),
-            ObjectKind::IstioRevision => of(self.snapshot.revisions()),
-            ObjectKind::IstioRevisionTag => of(self.snapshot.tags()),
-            ObjectKind::IstioCni => of(self.snapshot.cnis()),
-            ObjectKind::ZTunnel => of(self.snapshot.ztunnels()),
+            ObjectKind::Istio => names(self.snapshot.istios()),
+            ObjectKind::IstioRevision => names(self.snapshot.revisions()),
+            ObjectKind::IstioRevisionTag => names(self.snapshot.tags()),
+            ObjectKind::IstioCni => names(self.snapshot.cnis()),
+            ObjectKind::ZTunnel => names(self.snapshot.ztunnels()),
         }
     }
 }
 
-fn read(kind: ObjectKind, object: Value) -> Result<Observation, serde_json::Error> {
+fn decode(kind: ObjectKind, object: Value) -> Result<Observation, serde_json::Error> {
     Ok(match kind {
         ObjectKind::Istio => Observation::Istio(serde_json::from_value(object)?),
         ObjectKind::IstioRevision => Observation::Revision(serde_json::from_value(object)?),
@@ -167,11 +174,29 @@ fn read(kind: ObjectKind, object: Value) -> Result<Observation, serde_json::Erro
     })
 }
 
-pub(super) fn text<'a>(object: &'a Value, at: &str) -> &'a str {
-    object.pointer(at).and_then(Value::as_str).unwrap_or_default()
+/// Whether a user or another controller changed an object: its spec, labels, annotations or deletion, but not
+/// its status.
+fn is_changed(known: &ObjectMeta, object: &Value) -> bool {
+    let Ok(metadata) =
+        serde_json::from_value::<ObjectMeta>(object.get("metadata").cloned().unwrap_or_default())
+    else {
+        return true;
+    };
+    known.uid != metadata.uid
+        || known.generation != metadata.generation
+        || known.deletion_timestamp != metadata.deletion_timestamp
+        || known.labels != metadata.labels
+        || known.annotations != metadata.annotations
 }
 
-/// Versions grow with time on every server there is, and servers promise it since Kubernetes 1.35.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Parses a resourceVersion. They increase on every known server, and Kubernetes guarantees it since 1.35.
 pub(super) fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

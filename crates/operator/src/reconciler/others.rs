@@ -1,5 +1,6 @@
-//! What belongs to others and is moved by us: takes workloads and namespaces as watches and writes show them, keeps the newest. A write's answer
-//! may be older than what a watch has shown meanwhile, and the other way round.
+//! Workloads and namespaces, which belong to users and are migrated by us, from watches and write responses:
+//! keeps the newest version of each. A write response may be older than a watch event, and the other way
+//! round.
 
 use mainstay_mesh::references::ReferrerKey;
 use mainstay_mesh::workload::{Workload, WorkloadKey};
@@ -8,69 +9,73 @@ use serde_json::Value;
 
 use super::Reconciler;
 use super::objects::version;
-use crate::watch::light::Light;
+use crate::watch::partial_object::PartialObject;
 
 impl Reconciler {
-    /// A workload is there.
+    /// Records a workload, unless a newer version is known.
     pub(crate) fn observe_workload(&mut self, key: WorkloadKey, workload: Workload) {
-        let known = self.snapshot.workload(&key);
-        let old = known.is_some_and(|known| {
-            let (known, seen) = (
-                (&*known.uid, &*known.resource_version),
-                (&*workload.uid, &*workload.resource_version),
-            );
-            is_older(known, seen)
-        });
-        if !old {
-            self.observe(Observation::Workload(key, Some(workload)));
+        let mut changed = false;
+        if let Some(known) = self.snapshot.workload(&key) {
+            if is_older(ObjectVersion::from(known), ObjectVersion::from(&workload)) {
+                return;
+            }
+            changed = is_changed(known, &workload);
         }
+        if changed {
+            self.note_change(&Subject::Workload(key.clone()));
+        }
+        self.observe(Observation::Workload(key, Some(workload)));
     }
 
-    /// A write changed a workload to this. One that is gone meanwhile stays gone.
+    /// Records the response of a write to a workload, unless the workload was deleted meanwhile.
     pub(crate) fn observe_written_workload(&mut self, key: WorkloadKey, workload: Workload) {
         if self.snapshot.workload(&key).is_some() {
             self.observe_workload(key, workload);
         }
     }
 
-    /// A workload is gone.
+    /// Records that a workload was deleted.
     pub(crate) fn remove_workload(&mut self, key: &WorkloadKey) {
-        self.forget(Subject::Workload(key.clone()));
+        self.remove_subject(Subject::Workload(key.clone()));
     }
 
-    /// A namespace is there.
-    pub(crate) fn observe_namespace(&mut self, light: Light) {
-        let metadata = &light.metadata;
+    /// Records a namespace, unless a newer version is known.
+    pub(crate) fn observe_namespace(&mut self, object: PartialObject) {
+        let metadata = &object.metadata;
         let known = self.snapshot.namespace(&metadata.name);
-        let old = known.is_some_and(|known| {
-            let (known, seen) = (
-                (&*known.uid, &*known.resource_version),
-                (&*metadata.uid, &*metadata.resource_version),
-            );
-            is_older(known, seen)
+        let is_outdated = known.is_some_and(|known| {
+            let known = ObjectVersion {
+                uid: &known.uid,
+                version: &known.resource_version,
+            };
+            let observed = ObjectVersion {
+                uid: &metadata.uid,
+                version: &metadata.resource_version,
+            };
+            is_older(known, observed)
         });
-        if !old {
-            self.observe(light.namespace());
+        if !is_outdated {
+            self.observe(object.namespace());
         }
     }
 
-    /// A write changed a namespace to this. One that is gone meanwhile stays gone.
-    pub(crate) fn observe_written_namespace(&mut self, light: Light) {
-        if self.snapshot.namespace(&light.metadata.name).is_some() {
-            self.observe_namespace(light);
+    /// Records the response of a write to a namespace, unless the namespace was deleted meanwhile.
+    pub(crate) fn observe_written_namespace(&mut self, object: PartialObject) {
+        if self.snapshot.namespace(&object.metadata.name).is_some() {
+            self.observe_namespace(object);
         }
     }
 
-    /// A namespace is gone.
+    /// Records that a namespace was deleted.
     pub(crate) fn remove_namespace(&mut self, name: String) {
         if self.snapshot.namespace(&name).is_some() {
-            self.forget(Subject::Namespace(name));
+            self.remove_subject(Subject::Namespace(name));
         } else {
             self.remove_referrer(ReferrerKey::Namespace(name));
         }
     }
 
-    /// A namespace or a workload was looked for, and this is what is there.
+    /// Records a namespace or workload that was read again; `None` if it does not exist.
     pub(crate) fn observe_read(&mut self, subject: &Subject, object: Option<Value>) {
         match (subject, object) {
             (Subject::Workload(key), None) => self.remove_workload(key),
@@ -81,25 +86,55 @@ impl Reconciler {
             }
             (Subject::Namespace(name), None) => self.remove_namespace(name.clone()),
             (Subject::Namespace(_), Some(object)) => {
-                if let Ok(light) = serde_json::from_value::<Light>(object) {
-                    self.observe_written_namespace(light);
+                if let Ok(object) = serde_json::from_value::<PartialObject>(object) {
+                    self.observe_written_namespace(object);
                 }
             }
             _ => {}
         }
     }
 
-    /// What is gone leaves nothing behind.
-    fn forget(&mut self, subject: Subject) {
-        self.failed.remove(&subject);
-        self.last.remove(&subject);
-        self.queue.forget(&subject);
+    /// Removes failures, back-off and rate limit of a deleted subject.
+    pub(super) fn forget_subject(&mut self, subject: &Subject) {
+        self.failed.remove(subject);
+        self.last_steps.remove(subject);
+        self.conflicts.remove(subject);
+        self.queue.forget(subject);
+    }
+
+    fn remove_subject(&mut self, subject: Subject) {
+        self.forget_subject(&subject);
         self.observe(Observation::Gone(subject));
     }
 }
 
-/// Whether what was seen is an older version of what is known: identity and version of each.
-fn is_older(known: (&str, &str), seen: (&str, &str)) -> bool {
-    let versions = version(known.1).zip(version(seen.1));
-    known.0 == seen.0 && versions.is_some_and(|(known, seen)| seen < known)
+/// Identity and version of an object.
+#[derive(Clone, Copy)]
+struct ObjectVersion<'a> {
+    uid: &'a str,
+    version: &'a str,
+}
+
+impl<'a> From<&'a Workload> for ObjectVersion<'a> {
+    fn from(workload: &'a Workload) -> Self {
+        Self {
+            uid: &workload.uid,
+            version: &workload.resource_version,
+        }
+    }
+}
+
+fn is_older(known: ObjectVersion<'_>, observed: ObjectVersion<'_>) -> bool {
+    let versions = version(known.version).zip(version(observed.version));
+    known.uid == observed.uid && versions.is_some_and(|(known, observed)| observed < known)
+}
+
+/// Whether a user or another controller changed a workload, as opposed to the progress of its rollout.
+fn is_changed(known: &Workload, observed: &Workload) -> bool {
+    let settings = |workload: &Workload| Workload {
+        resource_version: String::new(),
+        rollout: known.rollout.clone(),
+        ..workload.clone()
+    };
+    settings(known) != settings(observed)
 }

@@ -1,4 +1,5 @@
-//! How a plan ended, and what follows: takes the outcome, gives the next moment to try. The planner sees failures in its snapshot.
+//! Outcomes of executed plans: success, failure with back-off, conflict. The planner sees failures in its
+//! snapshot.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -7,68 +8,77 @@ use jiff::Timestamp;
 use mainstay_cluster::write::WriteError;
 use mainstay_mesh::plan::Plan;
 use mainstay_mesh::snapshot::Failure;
-use mainstay_mesh::{Action, ErrorClass, Observation};
+use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 
-use super::{Reconciler, later};
+use super::{FailedAction, Reconciler, later};
 use crate::log::redact;
 
-/// Whoever has not been answered for so long, and tries again only so much later, counts as refused.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A write without a response counts as rejected once its back-off has reached this delay.
+const UNANSWERED_LIMIT: Duration = Duration::from_secs(30);
 
-/// How a plan ended.
+/// Number of consecutive conflicts of a subject after which a conflict counts as a failure: a webhook may
+/// reject a write with 409 forever.
+const MAX_CONFLICTS: u32 = 10;
+
+/// The outcome of an executed plan.
 #[derive(Clone, Debug)]
 pub enum PlanOutcome {
-    /// All of it was done.
+    /// Every step succeeded.
     Succeeded,
-    /// A step failed; those before it were done, those after it not tried.
+    /// A step failed; the steps before it succeeded, those after it were not tried.
     Failed(Box<StepFailure>),
-    /// It was broken off because the process ends.
+    /// The execution was interrupted by a shutdown.
     Interrupted,
 }
 
-/// Which step failed, and why.
+/// A step that failed.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
     /// The action of the step.
     pub action: Action,
-    /// What kind of failure it was.
+    /// The class of the failure.
     pub class: ErrorClass,
-    /// In the words of whoever refused, values it quotes included: for the status of the object that holds them, not for logs.
+    /// The server's message, which may quote values: for the status of the object that holds them, not for
+    /// logs.
     pub message: String,
-    /// Not to be tried again before.
+    /// Minimum delay before a retry, if the server asked for one.
     pub retry_after: Option<Duration>,
-    /// Whether it is our own fault: a panic, caught.
+    /// Whether the step panicked.
     pub panicked: bool,
 }
 
 impl StepFailure {
-    /// This action was refused.
+    /// Creates the failure of an action that was rejected.
     #[must_use]
-    pub fn new(action: Action, refused: WriteError) -> Self {
+    pub fn new(action: Action, error: WriteError) -> Self {
         Self {
-            class: refused.class,
-            message: refused.message,
-            retry_after: refused.retry_after,
+            class: error.class,
+            message: error.message,
+            retry_after: error.retry_after,
             panicked: false,
             action,
         }
     }
 
-    /// This action panicked.
+    /// Creates the failure of an action that panicked.
     #[must_use]
     pub fn panicked(action: Action) -> Self {
         Self {
             action,
             class: ErrorClass::Other,
-            message: "internal error: the operator's own fault".into(),
+            message: "internal error: a step of the operator panicked".into(),
             retry_after: None,
             panicked: true,
         }
     }
-}
 
-impl StepFailure {
-    /// The words without values, for those who may not see the object.
+    /// Whether another writer was faster: the plan was made from an outdated object.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.class == ErrorClass::Conflict
+    }
+
+    /// The message without quoted values, for logs.
     #[must_use]
     pub fn redacted(&self) -> Cow<'_, str> {
         redact(&self.message, &self.action)
@@ -76,70 +86,114 @@ impl StepFailure {
 }
 
 impl Reconciler {
-    /// A text about something that failed, without the values it may quote.
+    /// Removes values that failed actions may quote from a text.
     #[must_use]
     pub fn redacted(&self, text: &str) -> String {
-        let actions = self.failed.values().map(|(action, _)| action);
+        let actions = self.failed.values().map(|failed| &failed.action);
         actions.fold(text.to_owned(), |text, action| redact(&text, action).into_owned())
     }
 
-    /// A plan from [`Reconciler::next_plan`] was carried out, or not.
-    pub fn finish_plan(&mut self, plan: &Plan, ended: PlanOutcome, now: Timestamp) {
+    /// Records the outcome of a plan from [`Reconciler::next_plan`].
+    pub fn finish_plan(&mut self, plan: &Plan, outcome: PlanOutcome, now: Timestamp) {
         self.snapshot.now = now;
         let subject = &plan.subject;
         self.queue.done(subject);
-        match ended {
+        self.release_migration(subject);
+        let object_changed = self.changed_while_running.remove(subject);
+        match outcome {
             PlanOutcome::Interrupted => {}
             PlanOutcome::Succeeded => {
-                self.got_through(plan, now);
-                self.last.insert(subject.clone(), plan.steps.clone());
-                self.queue.wake(subject.clone());
+                self.record_success(plan, now);
+                self.last_steps.insert(subject.clone(), plan.steps.clone());
+                self.queue.enqueue(subject.clone());
             }
-            PlanOutcome::Failed(failed) => self.failed(plan, *failed, now),
+            // The executor has read the object again: the next plan starts from its current version.
+            PlanOutcome::Failed(failure) if failure.is_conflict() && self.count_conflict(subject) => {
+                self.last_steps.remove(subject);
+                self.queue.enqueue(subject.clone());
+            }
+            // The failed plan was made for an object that has changed since.
+            PlanOutcome::Failed(_) if object_changed => {
+                self.reset_failure(subject);
+                self.queue.enqueue(subject.clone());
+            }
+            PlanOutcome::Failed(failure) => self.record_failure(plan, *failure, now),
         }
     }
 
-    /// A plan that held something back because it failed a moment ago says nothing about it.
-    fn got_through(&mut self, plan: &Plan, now: Timestamp) {
-        let subject = &plan.subject;
-        let Some((action, retry_at)) = self.failed.get(subject) else {
-            return;
-        };
-        let is_held = *retry_at > now && !plan.actions().any(|done| done == action);
-        if !is_held {
-            self.failed.remove(subject);
-            self.queue.forgive(subject);
+    /// Counts a conflict; returns false once there were too many.
+    fn count_conflict(&mut self, subject: &Subject) -> bool {
+        let conflicts = self.conflicts.entry(subject.clone()).or_default();
+        *conflicts = conflicts.saturating_add(1);
+        *conflicts <= MAX_CONFLICTS
+    }
+
+    /// Resets the back-off of a subject because its object was changed. While a plan for it is executing,
+    /// that waits for the outcome.
+    pub(super) fn note_change(&mut self, subject: &Subject) {
+        if self.queue.is_running(subject) {
+            self.changed_while_running.insert(subject.clone());
+        } else {
+            self.reset_failure(subject);
+        }
+    }
+
+    /// Forgets the failure and the back-off of a subject whose object was changed.
+    fn reset_failure(&mut self, subject: &Subject) {
+        self.last_steps.remove(subject);
+        self.conflicts.remove(subject);
+        self.queue.reset_backoff(subject);
+        if self.failed.remove(subject).is_some() {
             self.observe(Observation::Succeeded(subject.clone()));
         }
     }
 
-    fn failed(&mut self, plan: &Plan, failed: StepFailure, now: Timestamp) {
+    /// Clears the failure of a subject, unless the plan only left out the action that is backing off.
+    fn record_success(&mut self, plan: &Plan, now: Timestamp) {
+        let subject = &plan.subject;
+        self.conflicts.remove(subject);
+        let Some(failed) = self.failed.get(subject) else {
+            return;
+        };
+        let is_backing_off = failed.retry_at > now && !plan.actions().any(|done| *done == failed.action);
+        if !is_backing_off {
+            self.failed.remove(subject);
+            self.queue.reset_backoff(subject);
+            self.observe(Observation::Succeeded(subject.clone()));
+        }
+    }
+
+    fn record_failure(&mut self, plan: &Plan, failure: StepFailure, now: Timestamp) {
         let subject = &plan.subject;
         let delay = self
             .queue
-            .delay(subject)
-            .max(failed.retry_after.unwrap_or_default());
+            .next_delay(subject)
+            .max(failure.retry_after.unwrap_or_default());
         let retry_at = later(now, delay);
-        let is_news = self
+        let is_first = self
             .failed
             .get(subject)
-            .is_none_or(|(_, retry_at)| *retry_at <= now);
-        self.last.remove(subject);
-        self.failed
-            .insert(subject.clone(), (failed.action.clone(), retry_at));
+            .is_none_or(|failed| failed.retry_at <= now);
+        self.last_steps.remove(subject);
+        let failed = FailedAction {
+            action: failure.action.clone(),
+            retry_at,
+        };
+        self.failed.insert(subject.clone(), failed);
         let failure = Failure {
-            action: failed.action,
-            class: if failed.class == ErrorClass::Unanswered && delay >= PATIENCE {
+            action: failure.action,
+            class: if failure.class == ErrorClass::Unanswered && delay >= UNANSWERED_LIMIT {
                 ErrorClass::Other
             } else {
-                failed.class
+                failure.class
             },
-            message: failed.message,
+            message: failure.message,
             retry_at,
         };
         self.observe(Observation::Failed(subject.clone(), failure));
-        // A failure is told at once. When telling fails too, one of the two would always be due.
-        if !is_news {
+        // A failure is reported in the status at once. If writing the status fails too, both wait: otherwise
+        // one of the two actions would always be due.
+        if !is_first {
             self.queue.postpone(subject, retry_at);
         }
     }

@@ -1,5 +1,5 @@
-//! What was installed: takes objects that carry our mark, gives facts about workloads and webhooks, and whether a release is still
-//! as it was made.
+//! Installed releases: from objects with our labels, derives facts about control planes and webhooks, and
+//! detects drift.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,62 +19,63 @@ use super::objects::text;
 
 /// A release as it was last installed.
 #[derive(Clone, Debug)]
-pub struct Installed {
-    /// What determined it.
+pub struct InstalledRelease {
+    /// The chart and values it was rendered from.
     pub release: Arc<Release>,
-    /// What it consists of.
+    /// The rendered objects.
     pub desired: Arc<Desired>,
 }
 
 impl Reconciler {
-    /// An object that carries our mark is there.
+    /// Records an object with our labels.
     pub fn observe_managed(&mut self, id: &ObjectId, object: Value) {
         let object = Arc::new(object);
         if self.live.observe(id.clone(), Some(object.clone())) {
-            self.note_fact(id, Some(&object));
-            self.note_release(id, &object);
+            self.record_fact(id, Some(&object));
+            self.update_releases(id, &object);
         }
     }
 
-    /// An object that carried our mark is gone, or carries it no more; this was its last version.
+    /// Records that an object was deleted or lost our labels; `last` is its last version.
     pub fn remove_managed(&mut self, id: &ObjectId, last: &Value) {
         if self.live.remove(id, last) {
-            self.note_fact(id, None);
-            self.note_loss(id);
+            self.record_fact(id, None);
+            self.record_loss(id);
         }
     }
 
-    /// All objects of a kind were listed, and these were there.
-    pub fn finish_managed_list(&mut self, (group, kind): (&str, &str), listed: &BTreeSet<ObjectId>) {
+    /// Ends a list of all objects of a kind: objects that are not in `listed` were deleted.
+    pub fn finish_managed_list(&mut self, group: &str, kind: &str, listed: &BTreeSet<ObjectId>) {
         for id in self.live.retain(group, kind, listed) {
-            self.note_fact(&id, None);
-            self.note_loss(&id);
+            self.record_fact(&id, None);
+            self.record_loss(&id);
         }
     }
 
-    /// What is known of a release that is to be installed.
+    /// Returns the live objects of a release that is to be installed.
     #[must_use]
     pub fn known(&self, desired: &Desired) -> Known {
         self.live.extract(desired)
     }
 
-    /// What the last render of this very release gave.
+    /// Returns the rendered objects if this very release was installed last.
     #[must_use]
     pub fn rendered(&self, release: &Release) -> Option<Arc<Desired>> {
         let installed = self.installed.get(&release.key)?;
         (*installed.release == *release).then(|| installed.desired.clone())
     }
 
-    /// What was done to objects of a release: newer than any watch.
+    /// Records changes of objects from write responses, which are newer than any watch event.
     pub fn changed(&mut self, changes: &[Change]) {
         for change in changes {
             if self.live.observe(change.id.clone(), change.live.clone()) {
-                self.note_fact(&change.id, change.live.as_deref());
+                self.record_fact(&change.id, change.live.as_deref());
             }
         }
     }
 
-    /// A release was installed. What changed meanwhile is looked at now: its events were judged by what was wanted before.
+    /// Records that a release was installed, and checks for drift: events during the installation were
+    /// compared with the previous desired state.
     pub fn finish_install(&mut self, release: &Arc<Release>, desired: Arc<Desired>) {
         let drifted = desired.objects.iter().find_map(|wanted| {
             let live = self.live.get(&wanted.id).map(|live| &**live);
@@ -82,12 +83,12 @@ impl Reconciler {
         });
         let fact = match drifted {
             Some((object, why)) => {
-                tracing::warn!(release = %release.key, %object, %why, "not as it was made");
+                tracing::warn!(release = %release.key, %object, %why, "an installed object differs from its release");
                 ReleaseFact::Drifted
             }
             None => ReleaseFact::Applied(release.clone()),
         };
-        let installed = Installed {
+        let installed = InstalledRelease {
             release: release.clone(),
             desired,
         };
@@ -95,13 +96,13 @@ impl Reconciler {
         self.observe(Observation::Release(release.key.clone(), fact));
     }
 
-    /// A release is being removed: what is known of it. What vanishes is no drift any more.
+    /// Begins an uninstallation and returns the live objects: from now on, deletions are not drift.
     pub fn begin_uninstall(&mut self, key: &ReleaseKey) -> Known {
         self.installed.remove(key);
         self.live.release(key)
     }
 
-    /// Everything that could be removed was.
+    /// Ends an uninstallation.
     pub fn finish_uninstall(&mut self, key: &ReleaseKey) {
         let fact = if self.live.release(key).is_empty() {
             ReleaseFact::Absent
@@ -111,7 +112,7 @@ impl Reconciler {
         self.observe(Observation::Release(key.clone(), fact));
     }
 
-    /// What was installed before this process began: some of it may not be wanted any more.
+    /// Finds releases that were installed by an earlier process and may not be desired any more.
     pub(super) fn find_releases(&mut self) {
         let found: Vec<ReleaseKey> = self
             .owners()
@@ -125,13 +126,13 @@ impl Reconciler {
         }
     }
 
-    /// The owner is gone, and its releases with it.
+    /// Forgets the releases of a deleted owner.
     pub(super) fn forget_releases(&mut self, owner: &str) {
         self.installed.retain(|key, _| key.owner != owner);
     }
 
-    /// An object changed: is its release still as it was made?
-    fn note_release(&mut self, id: &ObjectId, object: &Value) {
+    /// Updates the releases of an object that changed.
+    fn update_releases(&mut self, id: &ObjectId, object: &Value) {
         self.mark_drifted(id, |installed| installed.desired.drift(id, Some(object)));
         for key in keys(object) {
             let is_leftover = self
@@ -149,8 +150,8 @@ impl Reconciler {
         }
     }
 
-    /// An object is gone: it is missed, or it was the last of a release that is being removed.
-    fn note_loss(&mut self, id: &ObjectId) {
+    /// Updates the releases of a deleted object: one may have drifted, or its uninstallation may be complete.
+    fn record_loss(&mut self, id: &ObjectId) {
         self.mark_drifted(id, |installed| installed.desired.drift(id, None));
         let facts = self.owners().into_iter().flat_map(|owner| {
             let facts = self.snapshot.releases_of(&owner);
@@ -164,7 +165,7 @@ impl Reconciler {
         }
     }
 
-    fn mark_drifted(&mut self, id: &ObjectId, drift: impl Fn(&Installed) -> Option<Difference>) {
+    fn mark_drifted(&mut self, id: &ObjectId, drift: impl Fn(&InstalledRelease) -> Option<Difference>) {
         let mut drifted = Vec::new();
         for (key, installed) in &self.installed {
             let is_applied = matches!(self.snapshot.release(key), Some(ReleaseFact::Applied(_)));
@@ -172,7 +173,7 @@ impl Reconciler {
                 && installed.desired.contains(id)
                 && let Some(why) = drift(installed)
             {
-                tracing::info!(release = %key, object = %id, %why, "changed by something else");
+                tracing::info!(release = %key, object = %id, %why, "an installed object was changed by another client");
                 drifted.push(key.clone());
             }
         }
@@ -185,7 +186,7 @@ impl Reconciler {
         self.owners().contains(&key.owner)
     }
 
-    /// The identities of all objects that may own releases.
+    /// UIDs of all objects that may own releases.
     fn owners(&self) -> Vec<String> {
         let snapshot = &self.snapshot;
         let revisions = snapshot.revisions().iter().map(|object| &object.metadata);
@@ -196,8 +197,8 @@ impl Reconciler {
         all.map(|metadata: &ObjectMeta| metadata.uid.clone()).collect()
     }
 
-    /// What plans take from an object that carries our mark.
-    fn note_fact(&mut self, id: &ObjectId, object: Option<&Value>) {
+    /// Records the facts that plans read from an object with our labels.
+    fn record_fact(&mut self, id: &ObjectId, object: Option<&Value>) {
         let key = || (id.namespace.clone(), id.name.clone());
         match (id.group.as_str(), id.kind.as_str()) {
             ("apps", "Deployment") => {
@@ -210,7 +211,9 @@ impl Reconciler {
             }
             ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => match object.map(webhook) {
                 Some(Ok(webhook)) => self.observe(Observation::Webhook(webhook)),
-                Some(Err(error)) => tracing::warn!(object = %id, %error, "cannot be read"),
+                Some(Err(error)) => {
+                    tracing::warn!(object = %id, %error, "cannot decode a webhook configuration")
+                }
                 None => self.observe(Observation::Gone(Subject::Webhook(id.name.clone()))),
             },
             _ => {}
@@ -218,7 +221,7 @@ impl Reconciler {
     }
 }
 
-/// The releases an object says it belongs to: one per owner.
+/// Returns the releases an object belongs to, one per owner.
 fn keys(object: &Value) -> Vec<ReleaseKey> {
     let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
     let (Some(name), Some(namespace)) = (
@@ -238,8 +241,11 @@ fn keys(object: &Value) -> Vec<ReleaseKey> {
     owners.into_iter().flatten().map(key).collect()
 }
 
-fn count(object: &Value, at: &str) -> i32 {
-    let number = object.pointer(at).and_then(Value::as_i64).unwrap_or_default();
+fn count(object: &Value, pointer: &str) -> i32 {
+    let number = object
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -266,7 +272,7 @@ fn webhook(object: &Value) -> Result<Webhook, serde_json::Error> {
         .retain(|name, _| name.starts_with("sailoperator.io/readinessProbe."));
     let client = object.pointer("/webhooks/0").map(|first| WebhookClient {
         service: first.pointer("/clientConfig/service").map(service),
-        ca_bundle: decoded(text(first, "/clientConfig/caBundle")).into(),
+        ca_bundle: decode_base64(text(first, "/clientConfig/caBundle")).into(),
     });
     Ok(Webhook { metadata, client })
 }
@@ -280,8 +286,8 @@ fn service(service: &Value) -> ServiceReference {
     }
 }
 
-/// The server checks that it is base64; anything else is as good as nothing.
-fn decoded(text: &str) -> Vec<u8> {
+/// Decodes base64, which the server has validated; invalid input counts as empty.
+fn decode_base64(text: &str) -> Vec<u8> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD
         .decode(text)

@@ -1,4 +1,4 @@
-//! The reconciler alone: what is told to it, and what it wants done.
+//! Tests of the reconciler without client and clock.
 
 use mainstay_api::{ObjectKind, Values};
 use mainstay_mesh::ErrorClass;
@@ -15,7 +15,7 @@ fn ms(millisecond: i64) -> Timestamp {
     Timestamp::from_millisecond(1_000_000_000 + millisecond).unwrap()
 }
 
-/// A reconciler for which everything was listed, and nothing was there.
+/// Returns a reconciler whose sources are listed and empty.
 fn reconciler(max_concurrent: usize) -> Reconciler {
     let mut library = Library::default();
     let profiles = [("default".to_owned(), Values::new())].into_iter().collect();
@@ -40,7 +40,7 @@ fn istio(name: &str, version: u64) -> Value {
     })
 }
 
-fn see(reconciler: &mut Reconciler, object: Value) {
+fn observe(reconciler: &mut Reconciler, object: Value) {
     reconciler.observe_object(ObjectKind::Istio, object).unwrap();
 }
 
@@ -51,11 +51,11 @@ fn plan(reconciler: &mut Reconciler, now: Timestamp) -> Plan {
     }
 }
 
-/// What is to be done, in short; `-` when nothing is.
-fn next(reconciler: &mut Reconciler, now: Timestamp) -> String {
+/// Describes the next plan; `-` if there is none.
+fn describe_next(reconciler: &mut Reconciler, now: Timestamp) -> String {
     match reconciler.next_plan(now) {
         None => "-".into(),
-        Some(NextPlan::Idle(plan)) => format!("{} rests", plan.subject),
+        Some(NextPlan::Idle(plan)) => format!("{} is idle", plan.subject),
         Some(NextPlan::Panicked(subject)) => format!("{subject} panicked"),
         Some(NextPlan::Execute(plan)) => {
             let actions = plan
@@ -66,7 +66,7 @@ fn next(reconciler: &mut Reconciler, now: Timestamp) -> String {
     }
 }
 
-fn refusal(plan: &Plan, step: usize) -> PlanOutcome {
+fn rejection(plan: &Plan, step: usize) -> PlanOutcome {
     failure(plan, step, ErrorClass::Other)
 }
 
@@ -83,46 +83,46 @@ fn failure(plan: &Plan, step: usize, class: ErrorClass) -> PlanOutcome {
 const CREATES: &str = "Istio/a: create revision a v1.29.1, event RevisionCreated, status";
 
 #[test]
-fn no_plan_is_made_before_everything_was_listed_and_we_lead() {
+fn no_plan_is_made_before_every_source_was_listed_and_planning_started() {
     let mut reconciler = Reconciler::new(
         at(0),
         Arc::new(Settings::default()),
         Arc::new(Library::default()),
         1,
     );
-    see(&mut reconciler, istio("a", 1));
-    assert_eq!(next(&mut reconciler, at(0)), "-", "not open");
+    observe(&mut reconciler, istio("a", 1));
+    assert_eq!(describe_next(&mut reconciler, at(0)), "-", "not started");
     reconciler.start_planning();
     assert_eq!(
-        next(&mut reconciler, at(0)),
-        "Istio/a rests",
-        "open, but not listed"
+        describe_next(&mut reconciler, at(0)),
+        "Istio/a is idle",
+        "started, but not listed"
     );
     for source in Source::ALL {
         reconciler.set_source_state(source, SourceState::Ready);
     }
-    let found = next(&mut reconciler, at(0));
+    let found = describe_next(&mut reconciler, at(0));
     assert!(found.starts_with("Istio/a: "), "{found}");
 }
 
 #[test]
-fn a_subject_is_never_worked_on_twice_at_once() {
+fn a_subject_has_at_most_one_running_plan() {
     let mut reconciler = reconciler(2);
-    see(&mut reconciler, istio("a", 1));
-    assert_eq!(next(&mut reconciler, at(0)), CREATES);
-    see(&mut reconciler, istio("a", 2));
-    assert_eq!(next(&mut reconciler, at(0)), "-");
-    see(&mut reconciler, istio("b", 3));
+    observe(&mut reconciler, istio("a", 1));
+    assert_eq!(describe_next(&mut reconciler, at(0)), CREATES);
+    observe(&mut reconciler, istio("a", 2));
+    assert_eq!(describe_next(&mut reconciler, at(0)), "-");
+    observe(&mut reconciler, istio("b", 3));
     assert_eq!(
-        next(&mut reconciler, at(0)).split(':').next(),
+        describe_next(&mut reconciler, at(0)).split(':').next(),
         Some("Istio/b"),
-        "another one may be"
+        "another subject may run"
     );
-    see(&mut reconciler, istio("c", 4));
-    assert_eq!(next(&mut reconciler, at(0)), "-", "but not three");
+    observe(&mut reconciler, istio("c", 4));
+    assert_eq!(describe_next(&mut reconciler, at(0)), "-", "but not a third one");
 }
 
-/// The status a plan writes, as if it had been written.
+/// Returns the object with the status that a plan writes.
 fn written(plan: &Plan, version: u64) -> Value {
     let mut object = istio(plan.subject.name(), version);
     object["status"] = plan.status().unwrap().to_json().unwrap();
@@ -130,96 +130,96 @@ fn written(plan: &Plan, version: u64) -> Value {
 }
 
 #[test]
-fn what_failed_waits_longer_each_time_and_is_told_meanwhile() {
+fn failures_back_off_and_are_reported_meanwhile() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
-    let tried = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&tried, refusal(&tried, 0), ms(0));
-    let told = plan(&mut reconciler, ms(0));
-    assert_eq!(told.steps.len(), 2, "status and event: {told:?}");
-    see(&mut reconciler, written(&told, 2));
-    reconciler.finish_plan(&told, PlanOutcome::Succeeded, ms(0));
+    observe(&mut reconciler, istio("a", 1));
+    let attempt = plan(&mut reconciler, ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
+    let report = plan(&mut reconciler, ms(0));
+    assert_eq!(report.steps.len(), 2, "status and event: {report:?}");
+    observe(&mut reconciler, written(&report, 2));
+    reconciler.finish_plan(&report, PlanOutcome::Succeeded, ms(0));
     let mut now = 0;
     for delay in [5, 10, 20, 40, 80] {
-        assert_eq!(next(&mut reconciler, ms(now)), "Istio/a rests");
+        assert_eq!(describe_next(&mut reconciler, ms(now)), "Istio/a is idle");
         assert_eq!(reconciler.next_due(), ms(now + delay));
-        assert_eq!(next(&mut reconciler, ms(now + delay - 1)), "-");
+        assert_eq!(describe_next(&mut reconciler, ms(now + delay - 1)), "-");
         now += delay;
-        let tried = plan(&mut reconciler, ms(now));
-        reconciler.finish_plan(&tried, refusal(&tried, 0), ms(now));
+        let attempt = plan(&mut reconciler, ms(now));
+        reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(now));
     }
 }
 
 #[test]
-fn a_server_that_wants_to_be_left_alone_is() {
+fn a_retry_after_header_is_honoured() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
-    let tried = plan(&mut reconciler, at(0));
-    let PlanOutcome::Failed(mut failed) = refusal(&tried, 0) else {
+    observe(&mut reconciler, istio("a", 1));
+    let attempt = plan(&mut reconciler, at(0));
+    let PlanOutcome::Failed(mut failed) = rejection(&attempt, 0) else {
         panic!()
     };
     failed.retry_after = Some(Duration::from_secs(7));
-    reconciler.finish_plan(&tried, PlanOutcome::Failed(failed), at(0));
-    let told = plan(&mut reconciler, at(0));
-    see(&mut reconciler, written(&told, 2));
-    reconciler.finish_plan(&told, PlanOutcome::Succeeded, at(0));
-    assert_eq!(next(&mut reconciler, at(0)), "Istio/a rests");
+    reconciler.finish_plan(&attempt, PlanOutcome::Failed(failed), at(0));
+    let report = plan(&mut reconciler, at(0));
+    observe(&mut reconciler, written(&report, 2));
+    reconciler.finish_plan(&report, PlanOutcome::Succeeded, at(0));
+    assert_eq!(describe_next(&mut reconciler, at(0)), "Istio/a is idle");
     assert_eq!(reconciler.next_due(), at(7));
 }
 
 #[test]
-fn a_success_is_forgiven_what_came_before() {
+fn a_success_clears_the_failure() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
-    let tried = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&tried, refusal(&tried, 0), ms(0));
-    let told = plan(&mut reconciler, ms(0));
-    see(&mut reconciler, written(&told, 2));
-    reconciler.finish_plan(&told, PlanOutcome::Succeeded, ms(0));
-    assert_eq!(next(&mut reconciler, ms(0)), "Istio/a rests");
-    let tried = plan(&mut reconciler, ms(5));
-    assert!(reconciler.snapshot().last_failure(&tried.subject).is_some());
-    reconciler.finish_plan(&tried, PlanOutcome::Succeeded, ms(5));
-    assert!(reconciler.snapshot().last_failure(&tried.subject).is_none());
+    observe(&mut reconciler, istio("a", 1));
+    let attempt = plan(&mut reconciler, ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
+    let report = plan(&mut reconciler, ms(0));
+    observe(&mut reconciler, written(&report, 2));
+    reconciler.finish_plan(&report, PlanOutcome::Succeeded, ms(0));
+    assert_eq!(describe_next(&mut reconciler, ms(0)), "Istio/a is idle");
+    let attempt = plan(&mut reconciler, ms(5));
+    assert!(reconciler.snapshot().last_failure(&attempt.subject).is_some());
+    reconciler.finish_plan(&attempt, PlanOutcome::Succeeded, ms(5));
+    assert!(reconciler.snapshot().last_failure(&attempt.subject).is_none());
 }
 
 #[test]
-fn a_plan_that_changed_nothing_is_not_carried_out_again_at_once() {
+fn a_plan_that_changed_nothing_is_not_repeated_at_once() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
+    observe(&mut reconciler, istio("a", 1));
     let done = plan(&mut reconciler, ms(0));
     reconciler.finish_plan(&done, PlanOutcome::Succeeded, ms(0));
-    assert_eq!(next(&mut reconciler, ms(0)), "-", "the same plan again");
+    assert_eq!(describe_next(&mut reconciler, ms(0)), "-", "the same plan again");
     assert_eq!(reconciler.next_due(), ms(5));
-    assert_eq!(next(&mut reconciler, ms(5)), CREATES);
+    assert_eq!(describe_next(&mut reconciler, ms(5)), CREATES);
 }
 
 #[test]
-fn nothing_goes_back_to_an_older_version() {
+fn an_object_is_never_replaced_by_an_older_version() {
     let mut reconciler = reconciler(1);
     let version = |reconciler: &Reconciler| reconciler.known_version_of(ObjectKind::Istio, "a");
-    see(&mut reconciler, istio("a", 5));
-    see(&mut reconciler, istio("a", 4));
+    observe(&mut reconciler, istio("a", 5));
+    observe(&mut reconciler, istio("a", 4));
     assert_eq!(
         version(&reconciler),
         Some(5),
         "a watch that lags behind our write"
     );
     reconciler.remove_object(ObjectKind::Istio, &istio("a", 3));
-    assert_eq!(version(&reconciler), Some(5), "the end of the one before");
+    assert_eq!(version(&reconciler), Some(5), "an outdated deletion");
     reconciler.remove_object(ObjectKind::Istio, &istio("a", 6));
     assert_eq!(version(&reconciler), None);
-    see(&mut reconciler, istio("a", 5));
-    assert_eq!(version(&reconciler), None, "an answer that comes after the end");
-    see(&mut reconciler, istio("a", 7));
-    assert_eq!(version(&reconciler), Some(7), "a new one of the same name");
+    observe(&mut reconciler, istio("a", 5));
+    assert_eq!(version(&reconciler), None, "a response after the deletion");
+    observe(&mut reconciler, istio("a", 7));
+    assert_eq!(version(&reconciler), Some(7), "a new object of the same name");
 }
 
 #[test]
-fn a_list_replaces_what_was_known_but_for_what_is_newer() {
+fn a_list_removes_missing_objects_except_newer_ones() {
     let mut reconciler = reconciler(1);
     for (name, version) in [("a", 1), ("b", 2), ("c", 9)] {
-        see(&mut reconciler, istio(name, version));
+        observe(&mut reconciler, istio(name, version));
     }
     reconciler.finish_list(ObjectKind::Istio, &["a".to_owned()].into(), "5");
     let names: Vec<&str> = reconciler
@@ -228,13 +228,13 @@ fn a_list_replaces_what_was_known_but_for_what_is_newer() {
         .iter()
         .map(mainstay_api::Resource::name)
         .collect();
-    assert_eq!(names, ["a", "c"], "b is gone, c was written after the list");
+    assert_eq!(names, ["a", "c"], "b was deleted, c was written after the list");
 }
 
 #[test]
-fn what_was_read_again_and_is_not_there_is_gone_unless_it_came_back() {
+fn a_missing_object_is_removed_unless_a_newer_version_is_known() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
+    observe(&mut reconciler, istio("a", 1));
     reconciler.confirm_missing(ObjectKind::Istio, "a", Some(0));
     assert_eq!(reconciler.known_version_of(ObjectKind::Istio, "a"), Some(1));
     reconciler.confirm_missing(ObjectKind::Istio, "a", Some(1));
@@ -242,50 +242,50 @@ fn what_was_read_again_and_is_not_there_is_gone_unless_it_came_back() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_stops_no_other() {
+fn an_object_that_cannot_be_decoded_stops_no_other() {
     let mut reconciler = reconciler(1);
     let bad = json!({"metadata": {"name": "bad", "resourceVersion": "1"}, "spec": {"version": 7}});
     let error = reconciler.observe_object(ObjectKind::Istio, bad).unwrap_err();
     assert_eq!(error.to_string(), "Istio \"bad\" cannot be read");
-    see(&mut reconciler, istio("a", 2));
-    assert_eq!(next(&mut reconciler, at(0)), CREATES);
+    observe(&mut reconciler, istio("a", 2));
+    assert_eq!(describe_next(&mut reconciler, at(0)), CREATES);
 }
 
 #[test]
-fn everything_is_looked_at_again_every_ten_minutes() {
+fn a_full_pass_runs_every_ten_minutes() {
     let mut reconciler = reconciler(1);
     let mut object = istio("a", 1);
     object["metadata"]["deletionTimestamp"] = json!("2026-11-15T00:00:00Z");
-    see(&mut reconciler, object);
-    assert_eq!(next(&mut reconciler, at(0)), "Istio/a rests");
-    assert_eq!(next(&mut reconciler, at(599)), "-");
-    assert_eq!(next(&mut reconciler, at(600)), "Istio/a rests");
+    observe(&mut reconciler, object);
+    assert_eq!(describe_next(&mut reconciler, at(0)), "Istio/a is idle");
+    assert_eq!(describe_next(&mut reconciler, at(599)), "-");
+    assert_eq!(describe_next(&mut reconciler, at(600)), "Istio/a is idle");
     assert_eq!(reconciler.next_due(), at(1200));
 }
 
 #[test]
-fn when_telling_of_a_failure_fails_too_all_of_it_waits() {
+fn if_reporting_a_failure_fails_too_both_back_off() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
-    let tried = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&tried, refusal(&tried, 0), ms(0));
-    let told = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&told, refusal(&told, 0), ms(0));
-    assert_eq!(next(&mut reconciler, ms(0)), "-");
+    observe(&mut reconciler, istio("a", 1));
+    let attempt = plan(&mut reconciler, ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
+    let report = plan(&mut reconciler, ms(0));
+    reconciler.finish_plan(&report, rejection(&report, 0), ms(0));
+    assert_eq!(describe_next(&mut reconciler, ms(0)), "-");
     assert_eq!(reconciler.next_due(), ms(10));
-    assert_eq!(next(&mut reconciler, ms(10)), CREATES);
+    assert_eq!(describe_next(&mut reconciler, ms(10)), CREATES);
 }
 
 #[test]
-fn a_moment_that_has_passed_does_not_come_again_and_again() {
+fn a_requeue_time_in_the_past_is_delayed() {
     let mut reconciler = reconciler(1);
     let subject = Subject::istio("a");
-    let mut rested = Plan::empty(subject.clone());
-    rested.requeue = Requeue::At(at(0));
-    reconciler.queue.wake(subject);
+    let mut idle = Plan::empty(subject.clone());
+    idle.requeue = Requeue::At(at(0));
+    reconciler.queue.enqueue(subject);
     assert!(reconciler.queue.take(at(5)).is_some());
-    reconciler.rest(&rested, at(5));
-    assert_eq!(next(&mut reconciler, at(5)), "-", "not at once");
+    reconciler.settle(&idle, at(5));
+    assert_eq!(describe_next(&mut reconciler, at(5)), "-", "not at once");
     assert!(
         reconciler.next_due() > at(5) && reconciler.next_due() < at(6),
         "but soon"
@@ -293,57 +293,54 @@ fn a_moment_that_has_passed_does_not_come_again_and_again() {
 }
 
 #[test]
-fn what_one_list_lacked_lives_if_the_next_one_has_it() {
+fn an_object_missing_from_one_list_returns_with_the_next() {
     let mut reconciler = reconciler(1);
     let list = |reconciler: &mut Reconciler, names: &[&str], at: &str| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         reconciler.finish_list(ObjectKind::Istio, &names, at);
     };
-    see(&mut reconciler, istio("a", 1));
+    observe(&mut reconciler, istio("a", 1));
     reconciler.begin_list(ObjectKind::Istio);
     list(&mut reconciler, &[], "5");
     assert!(reconciler.snapshot().istios().is_empty());
-    see(&mut reconciler, istio("a", 1));
-    assert!(
-        reconciler.snapshot().istios().is_empty(),
-        "an answer that came late"
-    );
+    observe(&mut reconciler, istio("a", 1));
+    assert!(reconciler.snapshot().istios().is_empty(), "a late response");
     reconciler.begin_list(ObjectKind::Istio);
-    see(&mut reconciler, istio("a", 1));
+    observe(&mut reconciler, istio("a", 1));
     list(&mut reconciler, &["a"], "6");
     assert_eq!(reconciler.known_version_of(ObjectKind::Istio, "a"), Some(1));
     list(&mut reconciler, &[], "7");
-    let grave = reconciler.tombstone(ObjectKind::Istio, "a");
+    let tombstone = reconciler.tombstone(ObjectKind::Istio, "a");
     reconciler
-        .confirm_object(ObjectKind::Istio, istio("a", 1), grave)
+        .confirm_object(ObjectKind::Istio, istio("a", 1), tombstone)
         .unwrap();
     assert_eq!(
         reconciler.known_version_of(ObjectKind::Istio, "a"),
         Some(1),
-        "it was asked for, and is there"
+        "it was read again and exists"
     );
     reconciler.remove_object(ObjectKind::Istio, &istio("a", 8));
     reconciler
-        .confirm_object(ObjectKind::Istio, istio("a", 1), grave)
+        .confirm_object(ObjectKind::Istio, istio("a", 1), tombstone)
         .unwrap();
     assert!(
         reconciler.snapshot().istios().is_empty(),
-        "it went after it was asked for"
+        "it was deleted after the read"
     );
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_no_refusal_until_it_has_been_silent_for_long() {
+fn an_unanswered_write_counts_as_rejected_only_after_a_long_back_off() {
     let mut reconciler = reconciler(1);
-    see(&mut reconciler, istio("a", 1));
+    observe(&mut reconciler, istio("a", 1));
     let subject = Subject::Object(ObjectKind::Istio, "a".into());
     let mut classes = Vec::new();
     for _ in 0..20 {
         let now = reconciler.next_due().max(reconciler.snapshot().now);
-        let Some(NextPlan::Execute(tried)) = reconciler.next_plan(now) else {
+        let Some(NextPlan::Execute(attempt)) = reconciler.next_plan(now) else {
             continue;
         };
-        reconciler.finish_plan(&tried, failure(&tried, 0, ErrorClass::Unanswered), now);
+        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Unanswered), now);
         classes.push(reconciler.snapshot().last_failure(&subject).unwrap().class);
     }
     let first = classes
@@ -351,9 +348,9 @@ fn a_server_that_does_not_answer_is_no_refusal_until_it_has_been_silent_for_long
         .position(|class| *class == ErrorClass::Other)
         .unwrap();
     assert!(first > 3, "{classes:?}");
-    let (patient, rest) = classes.split_at(first);
+    let (waiting, rest) = classes.split_at(first);
     assert!(
-        patient.iter().all(|class| *class == ErrorClass::Unanswered),
+        waiting.iter().all(|class| *class == ErrorClass::Unanswered),
         "{classes:?}"
     );
     assert!(
@@ -371,7 +368,7 @@ fn deployment(version: u64) -> (WorkloadKey, Workload) {
 }
 
 #[test]
-fn an_answer_that_comes_late_brings_no_workload_back_and_none_to_an_older_version() {
+fn late_responses_neither_restore_nor_downgrade_a_workload() {
     let mut reconciler = reconciler(1);
     let (key, seen) = deployment(5);
     let version = |reconciler: &Reconciler| {
@@ -383,7 +380,7 @@ fn an_answer_that_comes_late_brings_no_workload_back_and_none_to_an_older_versio
     assert_eq!(
         version(&reconciler).as_deref(),
         Some("5"),
-        "a watch was ahead of the answer"
+        "the watch was ahead of the response"
     );
     reconciler.observe_written_workload(key.clone(), deployment(6).1);
     assert_eq!(version(&reconciler).as_deref(), Some("6"));
@@ -391,9 +388,124 @@ fn an_answer_that_comes_late_brings_no_workload_back_and_none_to_an_older_versio
     assert_eq!(
         version(&reconciler).as_deref(),
         Some("6"),
-        "the answer was ahead of a watch"
+        "the response was ahead of the watch"
     );
     reconciler.remove_workload(&key);
     reconciler.observe_written_workload(key, deployment(7).1);
     assert_eq!(version(&reconciler), None);
+}
+
+/// Lets an Istio fail often enough that its back-off is longer than 10 s, and returns the time.
+fn back_off_for_long(reconciler: &mut Reconciler) -> Timestamp {
+    let mut now = ms(0);
+    loop {
+        match reconciler.next_plan(now) {
+            Some(NextPlan::Execute(attempt)) => {
+                reconciler.finish_plan(&attempt, rejection(&attempt, 0), now);
+            }
+            Some(_) => {}
+            None if reconciler.next_due() > later(now, Duration::from_secs(10)) => return now,
+            None => now = reconciler.next_due(),
+        }
+    }
+}
+
+fn deleted(version: u64) -> Value {
+    let mut object = istio("a", version);
+    object["metadata"]["deletionTimestamp"] = json!("2026-11-15T00:00:00Z");
+    object["metadata"]["finalizers"] = json!(["sailoperator.io/sail-operator"]);
+    object
+}
+
+#[test]
+fn an_event_during_a_failing_execution_is_not_lost() {
+    let mut reconciler = reconciler(1);
+    observe(&mut reconciler, istio("a", 1));
+    let now = back_off_for_long(&mut reconciler);
+    // A second failure during the back-off: the report of the first one fails, too.
+    reconciler.queue.enqueue(Subject::istio("a"));
+    let Some(NextPlan::Execute(attempt)) = reconciler.next_plan(now) else {
+        panic!("the failure is reported")
+    };
+    observe(&mut reconciler, deleted(2));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), now);
+    let next = describe_next(&mut reconciler, now);
+    assert!(next.starts_with("Istio/a"), "handled at once: {next}");
+}
+
+#[test]
+fn an_event_that_changes_the_object_resets_its_back_off() {
+    let mut reconciler = reconciler(1);
+    observe(&mut reconciler, istio("a", 1));
+    let now = back_off_for_long(&mut reconciler);
+    let mut edited = istio("a", 2);
+    edited["metadata"]["generation"] = json!(2);
+    observe(&mut reconciler, edited);
+    assert!(reconciler.snapshot().last_failure(&Subject::istio("a")).is_none());
+    let attempt = plan(&mut reconciler, now);
+    assert!(
+        attempt
+            .actions()
+            .any(|action| matches!(action, Action::CreateRevision(_))),
+        "the failed action is retried at once: {attempt:?}"
+    );
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), now);
+    let retry_at = reconciler
+        .snapshot()
+        .last_failure(&Subject::istio("a"))
+        .unwrap()
+        .retry_at;
+    assert_eq!(
+        retry_at,
+        later(now, Duration::from_millis(5)),
+        "the shortest delay"
+    );
+}
+
+#[test]
+fn an_event_that_changes_only_the_status_does_not_reset_the_back_off() {
+    let mut reconciler = reconciler(1);
+    observe(&mut reconciler, istio("a", 1));
+    let now = back_off_for_long(&mut reconciler);
+    let mut object = istio("a", 2);
+    object["status"] = json!({"state": "ReconcileError"});
+    observe(&mut reconciler, object);
+    let failure = reconciler.snapshot().last_failure(&Subject::istio("a"));
+    assert!(failure.is_some_and(|failure| failure.retry_at > now));
+}
+
+#[test]
+fn a_conflict_is_no_failure_until_it_persists() {
+    let mut reconciler = reconciler(1);
+    observe(&mut reconciler, istio("a", 1));
+    let subject = Subject::istio("a");
+    for _ in 0..10 {
+        let attempt = plan(&mut reconciler, ms(0));
+        assert!(
+            matches!(attempt.steps[0].action, Action::CreateRevision(_)),
+            "retried at once"
+        );
+        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), ms(0));
+        assert!(reconciler.snapshot().last_failure(&subject).is_none());
+    }
+    let attempt = plan(&mut reconciler, ms(0));
+    reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), ms(0));
+    assert!(reconciler.snapshot().last_failure(&subject).is_some());
+}
+
+#[test]
+fn plans_of_a_migration_are_executed_one_at_a_time() {
+    let mut reconciler = reconciler(5);
+    let migration = json!({"strategy": "Batched"});
+    for (name, version) in [("a", 1), ("b", 2)] {
+        let mut object = istio(name, version);
+        object["spec"]["updateStrategy"] =
+            json!({"type": "RevisionBased", "workloadMigration": migration});
+        observe(&mut reconciler, object);
+    }
+    let first = plan(&mut reconciler, ms(0));
+    assert_eq!(describe_next(&mut reconciler, ms(0)), "-", "the second one waits");
+    reconciler.finish_plan(&first, PlanOutcome::Succeeded, ms(0));
+    let second = plan(&mut reconciler, ms(0));
+    assert_ne!(first.subject, second.subject);
 }

@@ -1,4 +1,4 @@
-//! Which charts look at the cluster, and what they do with what they see.
+//! Tests of charts that depend on the version of the cluster.
 
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::json;
@@ -22,26 +22,26 @@ fn release(version: &str, chart: &'static str) -> Release {
     }
 }
 
-/// Charts the operator installs, of every version there is.
+/// Returns the releases of every installable version.
 fn releases(catalog: &Catalog) -> Vec<Release> {
-    let of = |version: &str| {
+    let all = |version: &str| {
         ["base", "istiod", "cni", "ztunnel", "revisiontags"].map(|chart| release(version, chart))
     };
     let versions = catalog.installable();
     versions
         .iter()
-        .flat_map(|one| of(&format!("v{}", one.version)))
+        .flat_map(|one| all(&format!("v{}", one.version)))
         .collect()
 }
 
 #[test]
-fn only_the_network_plugin_looks_at_the_version_of_the_cluster() {
+fn only_the_cni_chart_uses_the_version_of_the_cluster() {
     let catalog = Arc::new(Catalog::embedded().unwrap());
     for release in releases(&catalog) {
         let rendered = Renderer::new(catalog.clone()).render(&release);
-        let looks = matches!(rendered, Err(RenderError::NoVersion));
+        let uses_version = matches!(rendered, Err(RenderError::NoVersion));
         assert_eq!(
-            looks,
+            uses_version,
             release.chart == "cni",
             "{} {}",
             release.chart,
@@ -51,7 +51,7 @@ fn only_the_network_plugin_looks_at_the_version_of_the_cluster() {
 }
 
 #[test]
-fn a_chart_that_does_not_look_renders_alike_everywhere() {
+fn other_charts_render_equally_on_every_version() {
     let catalog = Arc::new(Catalog::embedded().unwrap());
     let render = |version: &str, release: &Release| {
         let rendered = Renderer::for_version(catalog.clone(), version).render(release);
@@ -62,13 +62,13 @@ fn a_chart_that_does_not_look_renders_alike_everywhere() {
     assert!(differ.iter().all(|release| release.chart == "cni"), "{differ:#?}");
     assert!(
         !differ.is_empty(),
-        "older charts tell GKE by the version of the cluster"
+        "older CNI charts detect GKE by the version of the cluster"
     );
 }
 
 #[test]
-fn whoever_tells_a_version_first_is_believed() {
+fn the_first_version_is_kept() {
     let renderer = Renderer::for_version(Arc::new(Catalog::embedded().unwrap()), "v1.30.1");
-    renderer.know_version("v1.36.4");
+    renderer.set_version("v1.36.4");
     assert_eq!(renderer.version.get().unwrap().version, "v1.30.1");
 }

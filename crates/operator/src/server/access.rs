@@ -1,4 +1,5 @@
-//! Who may read metrics: takes a token, asks the API server who it is and what it may, remembers the answer for a while.
+//! Authorizes readers of metrics: reviews the bearer token and its rights with the API server, and caches the
+//! result.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,30 +18,30 @@ use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// The one path there is.
+/// The path to authorize.
 const PATH: &str = "/metrics";
-/// How long an answer of the API server may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a yes holds, and how long a no: as long as controller-runtime believes a token.
-const YES: Duration = Duration::from_mins(1);
-const NO: Duration = Duration::from_secs(30);
-/// As many tokens as are remembered.
-const MOST_REMEMBERED: usize = 256;
-/// No token is longer.
-const MOST_TOKEN: usize = 16 << 10;
+/// Maximum time of a review.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
+/// Cache times of allowed and denied tokens, the same as controller-runtime's.
+const ALLOWED_TTL: Duration = Duration::from_mins(1);
+const DENIED_TTL: Duration = Duration::from_secs(30);
+/// Maximum number of cached tokens.
+const MAX_CACHED: usize = 256;
+/// Maximum length of a token.
+const MAX_TOKEN_LEN: usize = 16 << 10;
 
-/// Whether somebody may come in.
+/// The result of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They may.
+    /// The client is authorized.
     Allowed,
-    /// Nobody knows who they are.
+    /// The client is not authenticated.
     Unauthorized,
-    /// They are known, and may not.
+    /// The client is authenticated, but not authorized.
     Denied(String),
-    /// It could not be found out who they are.
+    /// Authentication failed with an error.
     Unknown,
-    /// It could not be found out whether this one may.
+    /// Authorization failed with an error.
     Undecided(String),
 }
 
@@ -54,11 +55,11 @@ impl Access {
         }
     }
 
-    /// How long it holds; a failure not at all.
-    fn lifetime(&self) -> Option<Duration> {
+    /// Returns how long the result is cached; errors are not.
+    fn ttl(&self) -> Option<Duration> {
         match self {
-            Self::Allowed => Some(YES),
-            Self::Unauthorized | Self::Denied(_) => Some(NO),
+            Self::Allowed => Some(ALLOWED_TTL),
+            Self::Unauthorized | Self::Denied(_) => Some(DENIED_TTL),
             Self::Unknown | Self::Undecided(_) => None,
         }
     }
@@ -76,53 +77,62 @@ impl fmt::Display for Access {
     }
 }
 
-/// Lets people in, or not.
-pub trait Gate: Send + Sync {
-    /// Whether the bearer of this token may use the verb.
-    fn ask(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access>;
+/// Why a review failed.
+#[derive(Debug, thiserror::Error)]
+enum ReviewError {
+    #[error("cannot send the review")]
+    Request(#[source] Box<kube::Error>),
+    #[error("no response within {} s", REVIEW_TIMEOUT.as_secs())]
+    Timeout,
 }
 
-/// The token in the headers.
+/// Authorizes clients.
+pub trait Gate: Send + Sync {
+    /// Checks whether the bearer of this token may use the verb.
+    fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access>;
+}
+
+/// Returns the bearer token of a request.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
-    let fits = scheme.eq_ignore_ascii_case("bearer") && (1..=MOST_TOKEN).contains(&token.len());
-    fits.then(|| token.to_owned())
+    let is_valid = scheme.eq_ignore_ascii_case("bearer") && (1..=MAX_TOKEN_LEN).contains(&token.len());
+    is_valid.then(|| token.to_owned())
 }
 
-/// Asks the API server.
+/// Authorizes with the API server.
 pub struct ClusterGate {
     client: Client,
-    remembered: Mutex<HashMap<[u8; 32], (Instant, Access)>>,
+    cached: Mutex<HashMap<[u8; 32], (Instant, Access)>>,
 }
 
 impl ClusterGate {
-    /// Asks through `client`.
+    /// Creates a gate that uses `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
             client,
-            remembered: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
-    fn recall(&self, key: &[u8; 32]) -> Option<Access> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, access) = remembered.get(key)?;
+    fn lookup(&self, key: &[u8; 32]) -> Option<Access> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, access) = cached.get(key)?;
         (*until > Instant::now()).then(|| access.clone())
     }
 
-    fn remember(&self, key: [u8; 32], access: &Access) {
-        let Some(lifetime) = access.lifetime() else { return };
+    fn cache(&self, key: [u8; 32], access: &Access) {
+        let Some(ttl) = access.ttl() else { return };
         let now = Instant::now();
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= MOST_REMEMBERED {
-            remembered.retain(|_, (until, _)| *until > now);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.len() >= MAX_CACHED {
+            cached.retain(|_, (until, _)| *until > now);
         }
-        // Still full: whoever floods us with tokens makes only the API server's work larger, not our memory.
-        if remembered.len() < MOST_REMEMBERED {
-            remembered.insert(key, (now + lifetime, access.clone()));
+        // A flood of tokens causes more reviews, but does not fill our memory.
+        if cached.len() < MAX_CACHED {
+            cached.insert(key, (now + ttl, access.clone()));
         }
     }
 
@@ -131,7 +141,7 @@ impl ClusterGate {
             Ok(Some(user)) => user,
             Ok(None) => return Access::Unauthorized,
             Err(error) => {
-                tracing::error!(error, "Authentication failed");
+                tracing::error!(error = &error as &dyn std::error::Error, "Authentication failed");
                 return Access::Unknown;
             }
         };
@@ -140,13 +150,17 @@ impl ClusterGate {
             Ok(true) => Access::Allowed,
             Ok(false) => Access::Denied(name),
             Err(error) => {
-                tracing::error!(user = name, error, "Authorization failed");
+                tracing::error!(
+                    user = name,
+                    error = &error as &dyn std::error::Error,
+                    "Authorization failed"
+                );
                 Access::Undecided(name)
             }
         }
     }
 
-    async fn identify(&self, token: String) -> Result<Option<UserInfo>, String> {
+    async fn identify(&self, token: String) -> Result<Option<UserInfo>, ReviewError> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token,
@@ -158,7 +172,7 @@ impl ClusterGate {
         Ok(status.user.filter(|_| status.authenticated == Some(true)))
     }
 
-    async fn authorize(&self, user: UserInfo, verb: String) -> Result<bool, String> {
+    async fn authorize(&self, user: UserInfo, verb: String) -> Result<bool, ReviewError> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: user.username,
@@ -177,8 +191,8 @@ impl ClusterGate {
         Ok(status.allowed && status.denied != Some(true))
     }
 
-    /// Never tells what was asked: it holds the token.
-    async fn review<R>(&self, review: R) -> Result<R, String>
+    /// Sends a review. Errors must not contain it, because it holds the token.
+    async fn review<R>(&self, review: R) -> Result<R, ReviewError>
     where
         R: kube::Resource<DynamicType = ()>
             + serde::Serialize
@@ -187,16 +201,17 @@ impl ClusterGate {
             + fmt::Debug,
     {
         let api: Api<R> = Api::all(self.client.clone());
-        let answer = tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &review)).await;
-        match answer {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        let response =
+            tokio::time::timeout(REVIEW_TIMEOUT, api.create(&PostParams::default(), &review)).await;
+        match response {
+            Ok(response) => response.map_err(|error| ReviewError::Request(Box::new(error))),
+            Err(_) => Err(ReviewError::Timeout),
         }
     }
 }
 
 impl Gate for ClusterGate {
-    fn ask(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
+    fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
         async move {
             let Some(token) = token else {
                 return Access::Unauthorized;
@@ -207,11 +222,11 @@ impl Gate for ClusterGate {
                 .chain_update(&token)
                 .finalize()
                 .into();
-            if let Some(access) = self.recall(&key) {
+            if let Some(access) = self.lookup(&key) {
                 return access;
             }
             let access = self.decide(token, verb).await;
-            self.remember(key, &access);
+            self.cache(key, &access);
             access
         }
         .boxed()

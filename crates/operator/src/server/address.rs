@@ -1,4 +1,4 @@
-//! Where to listen, in Go's spelling: takes `:8443`, `127.0.0.1:0` or `0`, gives a socket.
+//! Listen addresses in Go's notation: `:8443`, `127.0.0.1:0`, or `0` for none.
 
 use std::fmt;
 use std::io;
@@ -7,20 +7,20 @@ use std::str::FromStr;
 
 use tokio::net::TcpListener;
 
-/// Where to listen.
+/// A listen address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Nowhere.
+    /// Disabled.
     Off,
-    /// On every address of the machine.
+    /// Every address of the machine.
     Everywhere(u16),
-    /// On one address.
+    /// One address.
     At(IpAddr, u16),
-    /// On the addresses of a name.
+    /// The addresses of a host name.
     Named(String, u16),
 }
 
-/// Why a text is no address.
+/// An invalid address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AddressError(String);
@@ -32,21 +32,21 @@ impl FromStr for Bind {
         if matches!(text, "" | "0") {
             return Ok(Self::Off);
         }
-        let wrong = |what: &str| AddressError(format!("address {text}: {what}"));
+        let invalid = |problem: &str| AddressError(format!("address {text}: {problem}"));
         let (host, port) = text
             .rsplit_once(':')
-            .ok_or_else(|| wrong("missing port in address"))?;
+            .ok_or_else(|| invalid("missing port in address"))?;
         let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         let port: u16 = port
             .parse()
             .ok()
             .filter(|_| digits)
-            .ok_or_else(|| wrong("invalid port"))?;
+            .ok_or_else(|| invalid("invalid port"))?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         match (host, bare.unwrap_or(host).parse()) {
             ("", _) => Ok(Self::Everywhere(port)),
             (_, Ok(ip)) => Ok(Self::At(ip, port)),
-            _ if host.contains([':', '[', ']', '/', ' ']) => Err(wrong("too many colons in address")),
+            _ if host.contains([':', '[', ']', '/', ' ']) => Err(invalid("too many colons in address")),
             _ => Ok(Self::Named(host.to_owned(), port)),
         }
     }
@@ -64,13 +64,13 @@ impl fmt::Display for Bind {
 }
 
 impl Bind {
-    /// Begins to listen.
+    /// Binds a listener.
     pub(super) async fn listen(&self) -> io::Result<TcpListener> {
         match self {
-            Self::Off => Err(io::Error::new(io::ErrorKind::InvalidInput, "turned off")),
+            Self::Off => Err(io::Error::new(io::ErrorKind::InvalidInput, "disabled")),
             Self::At(ip, port) => TcpListener::bind((*ip, *port)).await,
             Self::Named(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-            // The sixth version takes the fourth's connections too, where the machine has it.
+            // A dual-stack socket accepts IPv4 connections too, where the machine has IPv6.
             Self::Everywhere(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_go() {
+    fn addresses_are_parsed_as_in_go() {
         check(":8443", "Everywhere(8443)");
         check("0", "Off");
         check("", "Off");

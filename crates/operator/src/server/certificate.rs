@@ -1,4 +1,4 @@
-//! The metrics server's certificate: takes a folder or nothing, gives TLS settings. A folder is read again when it changes.
+//! The metrics server's certificate: self-signed, or from a directory that is read again when it changes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,37 +13,37 @@ use tokio::time::Instant;
 
 use crate::tls::server_config;
 
-/// The names Kubernetes gives them in a Secret.
+/// File names of certificate and key in a mounted Secret.
 const FILES: [&str; 2] = ["tls.crt", "tls.key"];
-/// How often the folder is looked at, while somebody connects.
-const PERIOD: Duration = Duration::from_secs(10);
+/// Minimum time between two checks of the directory.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why there is no certificate.
+/// Why there is no usable certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file.
+    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The read or parse error.
         source: pem::Error,
     },
-    /// Nothing in it.
-    #[error("{} holds no certificate", .0.display())]
+    /// A file contains no certificate.
+    #[error("{} contains no certificate", .0.display())]
     Empty(PathBuf),
-    /// It does not fit its key, or is not understood.
+    /// The certificate does not match its key, or is not supported.
     #[error("the certificate cannot be used")]
-    Refused(#[from] rustls::Error),
-    /// None could be made.
-    #[error("cannot make a certificate")]
-    Make(#[from] rcgen::Error),
+    Unusable(#[from] rustls::Error),
+    /// A certificate could not be generated.
+    #[error("cannot generate a certificate")]
+    Generate(#[from] rcgen::Error),
 }
 
 /// The current certificate.
 #[derive(Debug)]
 pub struct Certificates {
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     profile: Option<TlsProfile>,
     state: Mutex<State>,
 }
@@ -51,89 +51,90 @@ pub struct Certificates {
 #[derive(Debug)]
 struct State {
     config: Arc<ServerConfig>,
-    looked: Instant,
-    stamp: Stamp,
+    checked: Instant,
+    stamps: FileStamps,
 }
 
-/// What changes when a file is replaced.
-type Stamp = [Option<(SystemTime, u64)>; 2];
+/// Modification time and size of both files.
+type FileStamps = [Option<(SystemTime, u64)>; 2];
 
 impl Certificates {
-    /// One made up for `names`, that nobody can verify; as controller-runtime does without a folder.
+    /// Generates a self-signed certificate for `names`, as controller-runtime does without a directory.
     pub fn self_signed(names: Vec<String>, profile: Option<&TlsProfile>) -> Result<Self, CertificateError> {
         let made = rcgen::generate_simple_self_signed(names)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let config = settings(vec![made.cert.der().clone()], key, profile)?;
-        Ok(Self::new(None, profile, config, Stamp::default()))
+        Ok(Self::new(None, profile, config, FileStamps::default()))
     }
 
-    /// `tls.crt` and `tls.key` of a folder.
-    pub fn from_folder(folder: &Path, profile: Option<&TlsProfile>) -> Result<Self, CertificateError> {
-        let stamp = stamp(folder);
-        let config = read(folder, profile)?;
-        Ok(Self::new(Some(folder.to_owned()), profile, config, stamp))
+    /// Reads `tls.crt` and `tls.key` from a directory.
+    pub fn from_directory(directory: &Path, profile: Option<&TlsProfile>) -> Result<Self, CertificateError> {
+        let stamps = file_stamps(directory);
+        let config = read(directory, profile)?;
+        Ok(Self::new(Some(directory.to_owned()), profile, config, stamps))
     }
 
     fn new(
-        folder: Option<PathBuf>,
+        directory: Option<PathBuf>,
         profile: Option<&TlsProfile>,
         config: ServerConfig,
-        stamp: Stamp,
+        stamps: FileStamps,
     ) -> Self {
         Self {
-            folder,
+            directory,
             profile: profile.cloned(),
             state: Mutex::new(State {
                 config: Arc::new(config),
-                looked: Instant::now(),
-                stamp,
+                checked: Instant::now(),
+                stamps,
             }),
         }
     }
 
-    /// The settings for a new connection. A folder that became unreadable leaves the old certificate in use.
+    /// Returns the TLS settings for a new connection. The old certificate stays in use if the new one cannot
+    /// be read.
     pub(super) fn current(&self) -> Arc<ServerConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = &self.folder
-            && state.looked.elapsed() >= PERIOD
+        if let Some(directory) = &self.directory
+            && state.checked.elapsed() >= CHECK_INTERVAL
         {
-            state.looked = Instant::now();
-            self.refresh(folder, &mut state);
+            state.checked = Instant::now();
+            self.refresh(directory, &mut state);
         }
         state.config.clone()
     }
 
-    fn refresh(&self, folder: &Path, state: &mut State) {
-        let stamp = stamp(folder);
-        if stamp == state.stamp {
+    fn refresh(&self, directory: &Path, state: &mut State) {
+        let stamps = file_stamps(directory);
+        if stamps == state.stamps {
             return;
         }
-        match read(folder, self.profile.as_ref()) {
+        match read(directory, self.profile.as_ref()) {
             Ok(config) => {
-                tracing::info!(folder = %folder.display(), "a new certificate for the metrics");
+                tracing::info!(directory = %directory.display(), "reloaded the metrics certificate");
                 *state = State {
                     config: Arc::new(config),
-                    looked: state.looked,
-                    stamp,
+                    checked: state.checked,
+                    stamps,
                 };
             }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "the certificate for the metrics stays"
+                "cannot reload the metrics certificate, keeping the old one"
             ),
         }
     }
 }
 
-fn stamp(folder: &Path) -> Stamp {
+fn file_stamps(directory: &Path) -> FileStamps {
     FILES.map(|name| {
-        let metadata = std::fs::metadata(folder.join(name)).ok()?;
+        let metadata = std::fs::metadata(directory.join(name)).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     })
 }
 
-fn read(folder: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, CertificateError> {
-    let [certificate, key] = FILES.map(|name| folder.join(name));
+fn read(directory: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, CertificateError> {
+    let [certificate, key] = FILES.map(|name| directory.join(name));
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| CertificateError::Read { path, source }
@@ -159,7 +160,7 @@ fn settings(
 }
 
 impl CertificateError {
-    /// Whether it is the file that is missing.
+    /// Whether a file is missing.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Read { source: pem::Error::Io(error), .. } if error.kind() == io::ErrorKind::NotFound)

@@ -1,4 +1,4 @@
-//! Connections: takes a listener and a handler, serves until told to stop. No connection keeps another one waiting for long.
+//! Accepts and serves connections, with limits on their number and duration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Certificates, Handler};
 
-/// As many connections as are served at once; more wait.
-const MOST_CONNECTIONS: usize = 64;
-/// How long shaking hands may take, and then each request's headers.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a connection may live. A scraper makes a new one.
-const LIFETIME: Duration = Duration::from_mins(10);
-/// How long answers under way may take at the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// A socket that cannot be accepted is tried again after a while: most likely there are no descriptors left.
-const PAUSE: Duration = Duration::from_millis(100);
-const MOST_HEADERS: usize = 16 << 10;
+/// Maximum number of concurrent connections; more wait.
+const MAX_CONNECTIONS: usize = 64;
+/// Timeout of the TLS handshake, and of reading the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum duration of a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_mins(10);
+/// Maximum time to wait for open connections at shutdown.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Pause after a failed accept: most likely there are no file descriptors left.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
+const MAX_HEADER_BYTES: usize = 16 << 10;
 
 pub(super) async fn run(
     listener: TcpListener,
@@ -33,11 +33,11 @@ pub(super) async fn run(
     handler: Handler,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
-        let place = tokio::select! {
-            place = places.clone().acquire_owned() => place,
+        let permit = tokio::select! {
+            permit = permits.clone().acquire_owned() => permit,
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let stream = tokio::select! {
@@ -45,17 +45,21 @@ pub(super) async fn run(
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let Ok((stream, _)) = stream else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             continue;
         };
         while connections.try_join_next().is_some() {}
         let (certificates, handler, stop) = (certificates.clone(), handler.clone(), stop.clone());
         connections.spawn(async move {
-            let _place = place;
-            let _ = timeout(LIFETIME, connection(stream, certificates, handler, stop)).await;
+            let _permit = permit;
+            let _ = timeout(
+                CONNECTION_TIMEOUT,
+                connection(stream, certificates, handler, stop),
+            )
+            .await;
         });
     }
-    let _ = timeout(LAST_WORDS, async {
+    let _ = timeout(SHUTDOWN_GRACE_PERIOD, async {
         while connections.join_next().await.is_some() {}
     })
     .await;
@@ -68,34 +72,33 @@ async fn connection(
     stop: watch::Receiver<bool>,
 ) {
     let Some(certificates) = certificates else {
-        return speak(stream, handler, stop).await;
+        return serve_http(stream, handler, stop).await;
     };
     let acceptor = TlsAcceptor::from(certificates.current());
-    match timeout(PATIENCE, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => speak(stream, handler, stop).await,
-        // Whoever hangs up or does not trust us says so itself.
-        Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client of the metrics"),
-        Err(_) => tracing::debug!("a client of the metrics did not finish TLS"),
+    match timeout(HEADER_TIMEOUT, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => serve_http(stream, handler, stop).await,
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake of a metrics client failed"),
+        Err(_) => tracing::debug!("TLS handshake of a metrics client timed out"),
     }
 }
 
-async fn speak(
+async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     handler: Handler,
     mut stop: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |request| {
-        let answer = handler(request);
-        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        let response = handler(request);
+        async move { Ok::<_, std::convert::Infallible>(response.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_buf_size(MOST_HEADERS)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        // A client that breaks off is no news.
+        // An aborted connection is not an error.
         _ = connection.as_mut() => return,
         _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
     }

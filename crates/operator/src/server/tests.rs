@@ -1,4 +1,4 @@
-//! The two servers on loopback, and the simulator as whoever decides.
+//! Tests of both servers on loopback; the simulator authorizes.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ fn loopback() -> Bind {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Lets in whoever says `yes`.
-struct Plain;
+/// Allows the token `yes`.
+struct StaticGate;
 
-impl Gate for Plain {
-    fn ask(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
+impl Gate for StaticGate {
+    fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
         assert_eq!(verb, "get");
         let access = match token.as_deref() {
             Some("yes") => Access::Allowed,
@@ -35,23 +35,23 @@ impl Gate for Plain {
 }
 
 #[tokio::test]
-async fn metrics_are_for_those_who_may() {
+async fn metrics_require_authorization() {
     let (end, stop) = watch::channel(false);
     let certificates = Certificates::self_signed(vec!["localhost".into()], None).unwrap();
     let metrics = Arc::new(Metrics::new("1"));
-    let server = serve_metrics(&loopback(), certificates, Arc::new(Plain), metrics, stop)
+    let server = serve_metrics(&loopback(), certificates, Arc::new(StaticGate), metrics, stop)
         .await
         .unwrap();
-    let at = server.address;
+    let address = server.address;
     let check = async |path: &str, headers: &str, expected: (u16, &str)| {
-        let answer = get_https(at, path, headers).await;
+        let response = get_https(address, path, headers).await;
         assert_eq!(
-            answer.protocol.as_deref(),
+            response.protocol.as_deref(),
             Some(&b"http/1.1"[..]),
-            "never the second version"
+            "never HTTP/2"
         );
         assert_eq!(
-            (answer.status, answer.body.as_str()),
+            (response.status, response.body.as_str()),
             expected,
             "{path} {headers}"
         );
@@ -87,65 +87,65 @@ async fn metrics_are_for_those_who_may() {
         (404, "404 page not found\n"),
     )
     .await;
-    let answer = get_https(at, "/metrics", "Authorization: bearer yes\r\n").await;
-    assert_eq!(answer.status, 200);
+    let response = get_https(address, "/metrics", "Authorization: bearer yes\r\n").await;
+    assert_eq!(response.status, 200);
     assert!(
-        answer.body.contains("mainstay_build_info{version=\"1\"} 1\n"),
+        response.body.contains("mainstay_build_info{version=\"1\"} 1\n"),
         "{}",
-        answer.body
+        response.body
     );
     let _ = end.send(true);
     server.ended().await;
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_taken_up() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_new_certificate_is_reloaded() {
+    let directory = tempfile::tempdir().unwrap();
     let write = |(pem, key): &(String, String)| {
-        std::fs::write(folder.path().join("tls.crt"), pem).unwrap();
-        std::fs::write(folder.path().join("tls.key"), key).unwrap();
+        std::fs::write(directory.path().join("tls.crt"), pem).unwrap();
+        std::fs::write(directory.path().join("tls.key"), key).unwrap();
     };
-    let missing = Certificates::from_folder(folder.path(), None).unwrap_err();
+    let missing = Certificates::from_directory(directory.path(), None).unwrap_err();
     assert!(missing.is_missing(), "{missing}");
     write(&certificate("first.example.com"));
-    let certificates = Certificates::from_folder(folder.path(), None).unwrap();
+    let certificates = Certificates::from_directory(directory.path(), None).unwrap();
     let (_end, stop) = watch::channel(false);
     let server = serve_metrics(
         &loopback(),
         certificates,
-        Arc::new(Plain),
+        Arc::new(StaticGate),
         Arc::new(Metrics::new("1")),
         stop,
     )
     .await
     .unwrap();
     let subject = async || {
-        let answer = get_https(server.address, "/metrics", "").await;
-        let text = String::from_utf8_lossy(&answer.certificate).into_owned();
+        let response = get_https(server.address, "/metrics", "").await;
+        let text = String::from_utf8_lossy(&response.certificate).into_owned();
         ["first.example.com", "second-name.example.com"]
             .into_iter()
             .find(|name| text.contains(name))
     };
     assert_eq!(subject().await, Some("first.example.com"));
     write(&certificate("second-name.example.com"));
-    assert_eq!(subject().await, Some("first.example.com"), "not looked at yet");
+    assert_eq!(subject().await, Some("first.example.com"), "not checked yet");
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(11)).await;
     tokio::time::resume();
     assert_eq!(subject().await, Some("second-name.example.com"));
-    std::fs::write(folder.path().join("tls.key"), "broken").unwrap();
+    std::fs::write(directory.path().join("tls.key"), "broken").unwrap();
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(11)).await;
     tokio::time::resume();
     assert_eq!(
         subject().await,
         Some("second-name.example.com"),
-        "a broken one is not"
+        "an invalid one is not"
     );
 }
 
 #[tokio::test]
-async fn probes_say_what_the_loop_says() {
+async fn probes_report_the_health_of_the_loop() {
     let health = Arc::new(Health::default());
     let (end, stop) = watch::channel(false);
     let server = serve_health(&loopback(), health.clone(), stop).await.unwrap();
@@ -154,7 +154,7 @@ async fn probes_say_what_the_loop_says() {
         assert_eq!((status, body.as_str()), expected, "{path}");
     };
     check("/healthz", (200, "ok")).await;
-    check("/readyz", (500, "not everything was listed yet\n")).await;
+    check("/readyz", (500, "not every watch has been listed yet\n")).await;
     check("/metrics", (404, "404 page not found\n")).await;
     health.report(&Report::Synced(true));
     check("/readyz", (200, "ok")).await;
@@ -162,11 +162,11 @@ async fn probes_say_what_the_loop_says() {
     let address = server.address;
     let _ = end.send(true);
     server.ended().await;
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "gone");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "closed");
 }
 
 #[tokio::test]
-async fn a_taken_port_is_told() {
+async fn a_port_in_use_is_an_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let bind: Bind = taken.local_addr().unwrap().to_string().parse().unwrap();
     let (_end, stop) = watch::channel(false);
@@ -174,7 +174,7 @@ async fn a_taken_port_is_told() {
     assert_eq!(error.to_string(), format!("cannot listen on {bind}"));
 }
 
-/// A token of a new service account.
+/// Returns a token of a new service account.
 async fn token(client: &Client, name: &str) -> String {
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -183,14 +183,14 @@ async fn token(client: &Client, name: &str) -> String {
         spec: Some(TokenRequestSpec::default()),
         ..TokenRequest::default()
     };
-    let answer = api
+    let response = api
         .create_token_request(name, &PostParams::default(), &request)
         .await
         .unwrap();
-    answer.status.and_then(|status| status.token).unwrap()
+    response.status.and_then(|status| status.token).unwrap()
 }
 
-/// Lets a service account read metrics.
+/// Allows a service account to read metrics.
 async fn allow(client: &Client, name: &str) {
     use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
     let role: ClusterRole = serde_json::from_value(json!({
@@ -215,27 +215,27 @@ async fn allow(client: &Client, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_api_server_decides_who_may() {
+async fn the_api_server_authorizes_clients() {
     let cluster = Cluster::new(Options::default());
     let admin = client(&cluster, "admin");
     let (prometheus, stranger) = (token(&admin, "prometheus").await, token(&admin, "stranger").await);
     allow(&admin, "prometheus").await;
     let gate = ClusterGate::new(client(&cluster, "operator"));
-    let ask = |token: Option<&str>| gate.ask(token.map(str::to_owned), "get".into());
-    assert_eq!(ask(None).await, Access::Unauthorized);
-    assert_eq!(ask(Some("nonsense")).await, Access::Unauthorized);
-    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
+    let check = |token: Option<&str>| gate.check(token.map(str::to_owned), "get".into());
+    assert_eq!(check(None).await, Access::Unauthorized);
+    assert_eq!(check(Some("nonsense")).await, Access::Unauthorized);
+    assert_eq!(check(Some(&prometheus)).await, Access::Allowed);
     let denied = Access::Denied("system:serviceaccount:default:stranger".into());
-    assert_eq!(ask(Some(&stranger)).await, denied);
+    assert_eq!(check(Some(&stranger)).await, denied);
 
-    // What was answered holds for a while, without another question, and not for ever.
-    let questions = |trace: &str| trace.matches("reviews").count();
-    let before = questions(&cluster.trace());
+    // Results are cached for a limited time.
+    let reviews = |trace: &str| trace.matches("reviews").count();
+    let before = reviews(&cluster.trace());
     assert!(before >= 5, "{before}");
-    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
-    assert_eq!(ask(Some(&stranger)).await, denied);
-    assert_eq!(questions(&cluster.trace()), before);
+    assert_eq!(check(Some(&prometheus)).await, Access::Allowed);
+    assert_eq!(check(Some(&stranger)).await, denied);
+    assert_eq!(reviews(&cluster.trace()), before);
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
-    assert_eq!(questions(&cluster.trace()), before + 2);
+    assert_eq!(check(Some(&prometheus)).await, Access::Allowed);
+    assert_eq!(reviews(&cluster.trace()), before + 2);
 }

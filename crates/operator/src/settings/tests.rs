@@ -1,4 +1,4 @@
-//! What is found at start, on clusters of both kinds.
+//! Tests of the detection on both platforms.
 
 use kube::api::{DynamicObject, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -37,7 +37,7 @@ fn definitions() -> kube::api::ApiResource {
     kube::api::ApiResource::from_gvk(&kind)
 }
 
-/// A cluster that looks like `OpenShift`, whose TLS wishes are these.
+/// Creates a cluster that looks like `OpenShift` with this TLS configuration.
 async fn openshift(spec: serde_json::Value) -> (Cluster, Client) {
     let cluster = Cluster::new(Options::default());
     let client = client(&cluster, "admin");
@@ -64,7 +64,7 @@ async fn openshift(spec: serde_json::Value) -> (Cluster, Client) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plain_kubernetes_has_no_wishes() {
+async fn plain_kubernetes_has_no_tls_profile() {
     let cluster = Cluster::new(Options::default());
     let inputs = Inputs {
         operator_namespace: "ops".into(),
@@ -84,20 +84,20 @@ async fn plain_kubernetes_has_no_wishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_is_told_is_not_asked_for() {
+async fn a_given_platform_is_not_detected() {
     let (_cluster, client) = openshift(json!({})).await;
-    let told = Inputs {
+    let given = Inputs {
         platform: Some(Platform::Kubernetes),
         ..Inputs::default()
     };
-    let found = detect(&client, told).await.unwrap();
+    let found = detect(&client, given).await.unwrap();
     assert_eq!(found.settings.platform, Platform::Kubernetes);
     let found = detect(&client, Inputs::default()).await.unwrap();
     assert_eq!(found.settings.platform, Platform::OpenShift);
 }
 
 #[tokio::test(start_paused = true)]
-async fn openshift_says_what_tls_should_be() {
+async fn openshift_configures_tls() {
     let strict = json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}});
     let (_cluster, client) = openshift(strict).await;
     let found = detect(&client, Inputs::default()).await.unwrap();
@@ -111,7 +111,7 @@ async fn openshift_says_what_tls_should_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_refuses_is_an_error() {
+async fn an_invalid_tls_profile_is_an_error() {
     let (_cluster, client) =
         openshift(json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Custom"}}))
             .await;
@@ -120,14 +120,14 @@ async fn a_cluster_that_refuses_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_the_profile_is_noticed() {
+async fn a_change_of_the_tls_profile_is_detected() {
     let strict =
         |kind: &str| json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": kind}});
     let (cluster, client) = openshift(strict("Modern")).await;
     let start = tls::fetch(&client).await.unwrap();
     let changed = tokio::spawn(tls::changed(crate::testing::client(&cluster, "operator"), start));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!changed.is_finished(), "it is what it was");
+    assert!(!changed.is_finished(), "unchanged");
 
     let api: Api<DynamicObject> = Api::all_with(client, &tls::resource());
     let mut object = api.get("cluster").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_change_of_the_profile_is_noticed() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!changed.is_finished(), "a label is nothing to us");
+    assert!(!changed.is_finished(), "a label does not matter");
 
     object.data["spec"] = strict("Old");
     api.replace("cluster", &PostParams::default(), &object)
@@ -151,9 +151,9 @@ async fn a_change_of_the_profile_is_noticed() {
 }
 
 #[test]
-fn the_environment_says_where_we_are_or_the_file_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("namespace");
+fn the_namespace_is_read_from_the_environment_or_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("namespace");
     let check = |environment: Option<&str>, expected: &str| {
         let found = operator_namespace(environment.map(str::to_owned), &file);
         assert_eq!(
@@ -174,10 +174,10 @@ fn the_environment_says_where_we_are_or_the_file_does() {
 }
 
 #[test]
-fn vendor_defaults_are_empty_unless_a_file_says_otherwise() {
+fn vendor_defaults_are_empty_without_a_file() {
     assert_eq!(vendor_defaults(None).unwrap(), VendorDefaults::new());
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("defaults.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("defaults.yaml");
     let check = |text: &str, expected: &str| {
         std::fs::write(&file, text).unwrap();
         let found = vendor_defaults(Some(&file)).map(|found| serde_json::to_string(&found).unwrap());
@@ -198,7 +198,7 @@ fn vendor_defaults_are_empty_unless_a_file_says_otherwise() {
         "- a",
         "failed to read vendor defaults FILE: expected versions with `istio` or `istiocni` below them",
     );
-    let error = vendor_defaults(Some(&folder.path().join("none"))).unwrap_err();
+    let error = vendor_defaults(Some(&directory.path().join("none"))).unwrap_err();
     assert!(
         error.to_string().starts_with("failed to read vendor defaults "),
         "{error}"

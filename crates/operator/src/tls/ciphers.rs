@@ -1,6 +1,6 @@
-//! Names of cipher suites: takes OpenSSL's or IANA's, gives IANA's. What Go's TLS does not know is unknown here too.
+//! Maps OpenSSL and IANA names of cipher suites to IANA names, for the suites that Go supports.
 
-/// Those only IANA's name is accepted for.
+/// Suites that are accepted by their IANA name only.
 const IANA_ONLY: &[&str] = &[
     "TLS_RSA_WITH_RC4_128_SHA",
     "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
@@ -10,7 +10,7 @@ const IANA_ONLY: &[&str] = &[
     "TLS_CHACHA20_POLY1305_SHA256",
 ];
 
-/// OpenSSL's name and IANA's.
+/// OpenSSL and IANA names.
 const PAIRS: &[(&str, &str)] = &[
     (
         "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -66,7 +66,7 @@ const FORMER: &[(&str, &str)] = &[
     ),
 ];
 
-/// IANA's name of a suite, if it is known.
+/// Returns the IANA name of a suite, if it is known.
 pub(super) fn iana(name: &str) -> Option<&'static str> {
     let pairs = PAIRS.iter().chain(FORMER);
     let found = pairs

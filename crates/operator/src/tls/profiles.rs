@@ -1,4 +1,4 @@
-//! The profiles `OpenShift` names, as data: takes a name, gives ciphers, least version and groups.
+//! The predefined TLS profiles of `OpenShift`.
 
 use super::ProfileSpec;
 
@@ -39,16 +39,16 @@ const OLD: [&str; 15] = [
     "DES-CBC3-SHA",
 ];
 
-/// The profile of that name; any other name means the default one, which is `Intermediate`.
+/// Returns a profile by name; unknown names mean the default, `Intermediate`.
 pub(super) fn named(name: &str) -> ProfileSpec {
-    let (ciphers, least): (&[&[&str]], _) = match name {
+    let (ciphers, min_version): (&[&[&str]], _) = match name {
         "Modern" => (&[&MODERN], "VersionTLS13"),
         "Old" => (&[&MODERN, &INTERMEDIATE, &OLD], "VersionTLS10"),
         _ => (&[&MODERN, &INTERMEDIATE], "VersionTLS12"),
     };
     ProfileSpec {
         ciphers: ciphers.concat().into_iter().map(str::to_owned).collect(),
-        min_tls_version: least.to_owned(),
+        min_tls_version: min_version.to_owned(),
         groups: GROUPS.map(str::to_owned).to_vec(),
     }
 }

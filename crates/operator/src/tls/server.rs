@@ -1,4 +1,4 @@
-//! The profile for a server of our own: takes a profile, gives rustls' settings without a certificate.
+//! Server-side TLS settings from a profile.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ServerConfig, WantsServerCert};
 use rustls::{ConfigBuilder, SupportedProtocolVersion, WantsVerifier, version};
 
-const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
-const NEWEST: &[&SupportedProtocolVersion] = &[&version::TLS13];
+const TLS12_AND_13: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
+const TLS13_ONLY: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// Settings as the profile wants them; rustls' own without one. Suites and groups rustls does not have are passed over, and if
-/// none is left, its own stay: a server nobody can talk to helps nobody.
+/// Returns TLS settings of a profile; rustls' defaults without one. Suites that rustls does not support are
+/// ignored; if none is left, the defaults stay, so that clients can connect.
 pub fn server_config(
     profile: Option<&TlsProfile>,
 ) -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
-    let least = profile.and_then(|profile| profile.min_version);
-    let versions = if least == Some(TlsVersion::V1_3) {
-        NEWEST
+    let min_version = profile.and_then(|profile| profile.min_version);
+    let versions = if min_version == Some(TlsVersion::V1_3) {
+        TLS13_ONLY
     } else {
-        BOTH
+        TLS12_AND_13
     };
     let provider = Arc::new(profile.map_or_else(ring::default_provider, provider));
     let builder: ConfigBuilder<ServerConfig, WantsVerifier> =
@@ -29,16 +29,16 @@ pub fn server_config(
 
 fn provider(profile: &TlsProfile) -> CryptoProvider {
     let mut provider = ring::default_provider();
-    let wanted = |name: &str| profile.ciphers.iter().any(|cipher| cipher == name);
-    // With 1.3 as the least version the suites are not a choice, as in Go.
-    let old = |suite: &rustls::SupportedCipherSuite| suite.tls13().is_none();
+    let is_listed = |name: &str| profile.ciphers.iter().any(|cipher| cipher == name);
+    // TLS 1.3 suites cannot be configured, as in Go.
+    let is_tls12 = |suite: &rustls::SupportedCipherSuite| suite.tls13().is_none();
     let suites: Vec<_> = provider
         .cipher_suites
         .iter()
-        .filter(|suite| !old(suite) || wanted(&iana(suite)))
+        .filter(|suite| !is_tls12(suite) || is_listed(&iana(suite)))
         .copied()
         .collect();
-    if suites.iter().any(old) || profile.min_version == Some(TlsVersion::V1_3) {
+    if suites.iter().any(is_tls12) || profile.min_version == Some(TlsVersion::V1_3) {
         provider.cipher_suites = suites;
     }
     provider

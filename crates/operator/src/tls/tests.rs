@@ -1,19 +1,19 @@
-//! What clusters say of TLS, and what follows from it.
+//! Tests of TLS profiles.
 
 use serde_json::json;
 
 use super::*;
 
-/// What the mesh is told: least version, number of ciphers, first cipher.
+/// Compares the profile of the mesh: minimum version, number of ciphers, first cipher, groups.
 fn check(name: &str, spec: &serde_json::Value, expected: &str) {
-    let found = ClusterTls::of(&json!({"spec": spec})).and_then(|tls| tls.for_mesh());
+    let found = ClusterTls::from_object(&json!({"spec": spec})).and_then(|tls| tls.for_mesh());
     let shown = match found {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(profile)) => {
             let first = profile.ciphers.first().map_or("", String::as_str);
-            let least = profile.min_version.map_or("any", TlsVersion::number);
+            let min_version = profile.min_version.map_or("any", TlsVersion::number);
             format!(
-                "{least} {} {first} {}",
+                "{min_version} {} {first} {}",
                 profile.ciphers.len(),
                 profile.groups.join(",")
             )
@@ -46,20 +46,20 @@ fn upstreams_cases() {
 }
 
 #[test]
-fn the_rest_of_the_rules() {
+fn further_profiles() {
     let strict = |profile: serde_json::Value| json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": profile});
     check(
-        "old allows what Envoy cannot be told",
+        "old allows versions that Envoy does not support",
         &strict(json!({"type": "Old"})),
         &format!("any 21 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     check(
-        "a type nobody knows",
+        "an unknown type",
         &strict(json!({"type": "Future"})),
         &format!("1.2 9 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     check(
-        "an adherence nobody knows is strict",
+        "an unknown adherence is strict",
         &json!({"tlsAdherence": "Future"}),
         &format!("1.2 9 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
@@ -76,20 +76,20 @@ fn the_rest_of_the_rules() {
     );
     let version = json!({"type": "Custom", "custom": {"minTLSVersion": "VersionTLS99"}});
     check(
-        "a version nobody knows",
+        "an unknown version",
         &strict(version),
         "unknown tls version \"VersionTLS99\"",
     );
     check(
         "not an object",
         &json!({"tlsSecurityProfile": 5}),
-        "fetching TLS profile from APIServer: the object is not understood",
+        "fetching TLS profile from APIServer: cannot decode the object",
     );
 }
 
 #[test]
-fn unknown_ciphers_are_told() {
-    let old = ClusterTls::of(&json!({"spec": {"tlsSecurityProfile": {"type": "Old"}}})).unwrap();
+fn unknown_ciphers_are_reported() {
+    let old = ClusterTls::from_object(&json!({"spec": {"tlsSecurityProfile": {"type": "Old"}}})).unwrap();
     assert_eq!(
         old.unknown_ciphers(),
         [
@@ -101,29 +101,31 @@ fn unknown_ciphers_are_told() {
 }
 
 #[test]
-fn a_change_that_matters_ends_the_process() {
-    let of = |adherence: &str, kind: &str| {
-        ClusterTls::of(&json!({"spec": {"tlsAdherence": adherence, "tlsSecurityProfile": {"type": kind}}}))
-            .unwrap()
+fn a_relevant_change_ends_the_process() {
+    let tls = |adherence: &str, kind: &str| {
+        ClusterTls::from_object(
+            &json!({"spec": {"tlsAdherence": adherence, "tlsSecurityProfile": {"type": kind}}}),
+        )
+        .unwrap()
     };
-    let strict = of("StrictAllComponents", "Modern");
+    let strict = tls("StrictAllComponents", "Modern");
     assert_eq!(strict.outdated_by(&strict), None);
     let profile = "TLS profile has changed, initiating shutdown to reload configuration";
     assert_eq!(
-        strict.outdated_by(&of("StrictAllComponents", "Old")),
+        strict.outdated_by(&tls("StrictAllComponents", "Old")),
         Some(profile)
     );
     let policy = "TLS adherence policy has changed, initiating shutdown to reload configuration";
-    assert_eq!(strict.outdated_by(&of("", "Modern")), Some(policy));
+    assert_eq!(strict.outdated_by(&tls("", "Modern")), Some(policy));
     assert_eq!(
-        of("", "Modern").outdated_by(&of("", "Old")),
+        tls("", "Modern").outdated_by(&tls("", "Old")),
         None,
-        "nobody follows it"
+        "the profile is not honoured"
     );
 }
 
 #[test]
-fn our_own_server_follows_the_profile() {
+fn the_metrics_server_uses_the_profile() {
     let suites = |profile: Option<&TlsProfile>| {
         let builder = server_config(profile).unwrap();
         let config = builder.with_cert_resolver(std::sync::Arc::new(
@@ -151,9 +153,9 @@ fn our_own_server_follows_the_profile() {
             .collect::<Vec<_>>(),
         ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
     );
-    let nobody = TlsProfile {
+    let unsupported = TlsProfile {
         ciphers: vec!["TLS_RSA_WITH_RC4_128_SHA".into()],
         ..narrow
     };
-    assert_eq!(suites(Some(&nobody)), all);
+    assert_eq!(suites(Some(&unsupported)), all);
 }

@@ -1,4 +1,4 @@
-//! Every watch there is: takes kinds as they are needed, follows each once, tells when it was listed.
+//! The set of watches: follows each kind once, when it is needed, and reports when it was listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,28 +13,35 @@ use mainstay_mesh::workload::WorkloadKind;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 
-use super::relist::{Desk, Orders, orders};
-use super::sinks::{Managed, Namespaces, Outlet, Own, Pods};
+use super::relist::{RelistRequester, RelistRequests, relist_channel};
+use super::sinks::{Managed, Namespaces, OwnObjects, Pods, SinkContext};
 use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
 use crate::run::Shared;
 
-/// Only what carries our mark.
-const MARKED: &str = "labelSelector=managed-by%3Dsail-operator&";
-/// Pods that still run, or will.
-const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
+/// Objects with our label.
+const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator&";
+/// Pods that have not ended.
+const NOT_ENDED: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
-/// Lists of few objects are repeated with every watch, so that an event nobody sent is made good; those of many now and then.
-const FEW: Duration = Duration::from_mins(3);
-const MANY: Duration = Duration::from_hours(1);
+/// Maximum age of the list of a small collection: it is repeated with every watch, to make up for missed
+/// events.
+const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
+/// The same for a large collection.
+const LARGE_RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Nobody waits longer than this for a kind to be listed.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Maximum time to wait for a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A kind that carries our mark: group, version, kind.
-pub(crate) type Gvk = (String, String, String);
+/// Group, version and kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Gvk {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+}
 
-/// All watches; they end when this is dropped.
+/// All watches; dropping this value ends them.
 pub(crate) struct Watches {
     client: Client,
     shared: Arc<Shared>,
@@ -46,8 +53,8 @@ struct State {
     tasks: JoinSet<()>,
     kinds: BTreeMap<(String, String), Receiver<bool>>,
     fixed: Vec<Receiver<bool>>,
-    /// Where new lists of namespaces and pods are ordered.
-    referrers: Vec<Desk>,
+    /// Request new lists of namespaces and pods.
+    referrers: Vec<RelistRequester>,
     has_workloads: bool,
 }
 
@@ -65,35 +72,40 @@ impl Watches {
         watches.follow_namespaces();
         watches.follow_pods();
         for kind in installed_kinds() {
-            let gvk = (kind.group.into(), kind.version.into(), kind.kind.into());
-            watches.follow_marked(gvk, kind.plural);
+            let gvk = Gvk {
+                group: kind.group.into(),
+                version: kind.version.into(),
+                kind: kind.kind.into(),
+            };
+            watches.follow_managed(gvk, kind.plural);
         }
         watches
     }
 
-    /// Follows these marked kinds from now on, each once.
-    pub(crate) fn follow_kinds(&self, wanted: impl IntoIterator<Item = Gvk>, kinds: &Kinds) {
-        for (group, version, kind) in wanted {
-            let is_known = self.with(|state| state.kinds.contains_key(&(group.clone(), kind.clone())));
-            if let (false, Some(how)) = (is_known, kinds.get(&group, &kind)) {
-                self.follow_marked((group, version, kind), &how.plural);
+    /// Follows managed objects of these kinds, each kind once.
+    pub(crate) fn follow_kinds(&self, gvks: impl IntoIterator<Item = Gvk>, kinds: &Kinds) {
+        for gvk in gvks {
+            let key = (gvk.group.clone(), gvk.kind.clone());
+            let is_followed = self.with(|state| state.kinds.contains_key(&key));
+            if let (false, Some(resource)) = (is_followed, kinds.get(&gvk.group, &gvk.kind)) {
+                self.follow_managed(gvk, &resource.plural);
             }
         }
     }
 
-    /// Follows all workloads from now on: some Istio moves them.
+    /// Follows all workloads, because an Istio migrates them.
     pub(crate) fn follow_workloads(&self) {
         if self.with(|state| std::mem::replace(&mut state.has_workloads, true)) {
             return;
         }
-        let states = workloads::states();
+        let states = workloads::pending_states();
         for kind in WorkloadKind::ALL {
             let target = Target {
                 path: format!("/apis/apps/v1/{}s", kind.name().to_lowercase()),
                 selector: "",
                 is_metadata: false,
                 is_optional: false,
-                fresh: MANY,
+                max_list_age: LARGE_RELIST_INTERVAL,
             };
             let sink = Workloads {
                 shared: self.shared.clone(),
@@ -106,7 +118,7 @@ impl Watches {
         }
     }
 
-    /// Waits until everything that is followed was listed, or cannot be.
+    /// Waits until every collection was listed or is failing.
     pub(crate) async fn listed(&self) {
         let all = self.with(|state| {
             state
@@ -121,7 +133,7 @@ impl Watches {
         }
     }
 
-    /// Waits until these kinds were listed, but not for ever.
+    /// Waits until these kinds were listed, with a timeout.
     pub(crate) async fn listed_kinds(&self, ids: impl IntoIterator<Item = &ObjectId>) {
         let kinds: BTreeSet<(String, String)> = ids
             .into_iter()
@@ -135,28 +147,28 @@ impl Watches {
                 .collect()
         });
         for receiver in all {
-            let _ = tokio::time::timeout(LONGEST_WAIT, wait(receiver)).await;
+            let _ = tokio::time::timeout(LIST_TIMEOUT, wait(receiver)).await;
         }
     }
 
-    /// Lists all that can refer to a revision anew, and says whether that came about.
+    /// Lists everything that can refer to a revision again. Returns whether that succeeded.
     pub(crate) async fn relist_referrers(&self) -> bool {
-        let lists: Vec<_> = self.with(|state| state.referrers.iter().map(Desk::order).collect());
+        let lists: Vec<_> = self.with(|state| state.referrers.iter().map(RelistRequester::request).collect());
         let all = futures::future::try_join_all(lists);
-        matches!(tokio::time::timeout(LONGEST_WAIT, all).await, Ok(Ok(_)))
+        matches!(tokio::time::timeout(LIST_TIMEOUT, all).await, Ok(Ok(_)))
     }
 
     fn follow_own(&self, kind: ObjectKind) {
-        let (outlet, synced) = self.outlet(Some(Source::Objects(kind)));
+        let (context, synced) = self.context(Some(Source::Objects(kind)));
         let target = Target {
             path: format!("/apis/{}/{}", names::API_VERSION, kind.plural()),
             selector: "",
             is_metadata: false,
             is_optional: false,
-            fresh: FEW,
+            max_list_age: SMALL_RELIST_INTERVAL,
         };
-        let sink = Own {
-            outlet,
+        let sink = OwnObjects {
+            context,
             kind,
             listed: BTreeSet::new(),
         };
@@ -165,29 +177,30 @@ impl Watches {
     }
 
     fn follow_namespaces(&self) {
-        let (outlet, synced) = self.outlet(Some(Source::Namespaces));
+        let (context, synced) = self.context(Some(Source::Namespaces));
         let sink = Namespaces {
-            outlet,
+            context,
             known: BTreeSet::new(),
             listed: BTreeSet::new(),
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn_referrers(metadata("/api/v1/namespaces", "", FEW), sink);
+        self.spawn_referrers(metadata("/api/v1/namespaces", "", SMALL_RELIST_INTERVAL), sink);
     }
 
     fn follow_pods(&self) {
-        let (outlet, synced) = self.outlet(Some(Source::Pods));
+        let (context, synced) = self.context(Some(Source::Pods));
         let sink = Pods {
-            outlet,
+            context,
             listed: BTreeSet::new(),
             is_listing: true,
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn_referrers(metadata("/api/v1/pods", RUNNING, MANY), sink);
+        self.spawn_referrers(metadata("/api/v1/pods", NOT_ENDED, LARGE_RELIST_INTERVAL), sink);
     }
 
-    fn follow_marked(&self, (group, version, kind): Gvk, plural: &str) {
-        let (outlet, synced) = self.outlet(source(&group, &kind));
+    fn follow_managed(&self, gvk: Gvk, plural: &str) {
+        let Gvk { group, version, kind } = gvk;
+        let (context, synced) = self.context(source(&group, &kind));
         let root = if group.is_empty() {
             format!("/api/{version}")
         } else {
@@ -195,14 +208,14 @@ impl Watches {
         };
         let target = Target {
             path: format!("{root}/{plural}"),
-            selector: MARKED,
+            selector: MANAGED,
             is_metadata: false,
             is_optional: true,
-            fresh: FEW,
+            max_list_age: SMALL_RELIST_INTERVAL,
         };
         self.with(|state| state.kinds.insert((group.clone(), kind.clone()), synced));
         let sink = Managed {
-            outlet,
+            context,
             group,
             version,
             kind,
@@ -211,29 +224,29 @@ impl Watches {
         self.spawn(target, sink);
     }
 
-    fn outlet(&self, source: Option<Source>) -> (Outlet, Receiver<bool>) {
+    fn context(&self, source: Option<Source>) -> (SinkContext, Receiver<bool>) {
         let (synced, receiver) = channel(false);
-        let outlet = Outlet {
+        let context = SinkContext {
             shared: self.shared.clone(),
             source,
             synced,
         };
-        (outlet, receiver)
+        (context, receiver)
     }
 
     fn spawn(&self, target: Target, sink: impl Sink + Sync) {
-        self.spawn_ordered(target, sink, orders().1);
+        self.spawn_with(target, sink, relist_channel().1);
     }
 
     fn spawn_referrers(&self, target: Target, sink: impl Sink + Sync) {
-        let (desk, orders) = orders();
-        self.with(|state| state.referrers.push(desk));
-        self.spawn_ordered(target, sink, orders);
+        let (requester, relists) = relist_channel();
+        self.with(|state| state.referrers.push(requester));
+        self.spawn_with(target, sink, relists);
     }
 
-    fn spawn_ordered(&self, target: Target, sink: impl Sink + Sync, orders: Orders) {
+    fn spawn_with(&self, target: Target, sink: impl Sink + Sync, relists: RelistRequests) {
         let client = self.client.clone();
-        self.with(|state| state.tasks.spawn(follow(client, target, sink, orders)));
+        self.with(|state| state.tasks.spawn(follow(client, target, sink, relists)));
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -250,17 +263,17 @@ fn source(group: &str, kind: &str) -> Option<Source> {
     }
 }
 
-fn metadata(path: &str, selector: &'static str, fresh: Duration) -> Target {
+fn metadata(path: &str, selector: &'static str, max_list_age: Duration) -> Target {
     Target {
         path: path.to_owned(),
         selector,
         is_metadata: true,
         is_optional: false,
-        fresh,
+        max_list_age,
     }
 }
 
 async fn wait(mut receiver: Receiver<bool>) {
-    // A watch that is gone will not be listed any more.
+    // A watch that has ended will not be listed.
     let _ = receiver.wait_for(|synced| *synced).await;
 }

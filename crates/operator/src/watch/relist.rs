@@ -1,67 +1,71 @@
-//! A list wanted now: lets somebody order a new list of what a watch follows, and wait for one that began after the order.
+//! Requests for a new list of what a watch follows, and waiting for a list that began after the request.
 
 use tokio::sync::watch::{Receiver, Sender, channel};
 
-/// The side of whoever orders.
-pub(crate) struct Desk {
-    ordered: Sender<u64>,
+/// The watch has ended: there will be no list.
+#[derive(Debug)]
+pub(crate) struct WatchEnded;
+
+/// Sends requests and waits for lists.
+pub(crate) struct RelistRequester {
+    requested: Sender<u64>,
     listed: Receiver<u64>,
 }
 
-/// The side of the watch.
-pub(crate) struct Orders {
-    ordered: Receiver<u64>,
+/// Receives requests in a watch.
+pub(crate) struct RelistRequests {
+    requested: Receiver<u64>,
     listed: Sender<u64>,
-    /// The last order that had come when the list under way began.
-    begun: u64,
+    /// Number of the last request before the current list began.
+    covered: u64,
 }
 
-/// Both sides.
-pub(crate) fn orders() -> (Desk, Orders) {
-    let (order, ordered) = channel(0);
-    let (list, listed) = channel(0);
-    let desk = Desk {
-        ordered: order,
-        listed,
+/// Creates both ends of a request channel.
+pub(crate) fn relist_channel() -> (RelistRequester, RelistRequests) {
+    let (request_sender, request_receiver) = channel(0);
+    let (list_sender, list_receiver) = channel(0);
+    let requester = RelistRequester {
+        requested: request_sender,
+        listed: list_receiver,
     };
-    let orders = Orders {
-        ordered,
-        listed: list,
-        begun: 0,
+    let requests = RelistRequests {
+        requested: request_receiver,
+        listed: list_sender,
+        covered: 0,
     };
-    (desk, orders)
+    (requester, requests)
 }
 
-impl Desk {
-    /// Orders a list. What is given ends with the list; it fails when the watch is gone.
-    pub(crate) fn order(&self) -> impl Future<Output = Result<(), ()>> + use<> {
+impl RelistRequester {
+    /// Requests a list. The future completes with the list, or fails when the watch has ended.
+    pub(crate) fn request(&self) -> impl Future<Output = Result<(), WatchEnded>> + use<> {
         let mut number = 0;
-        self.ordered.send_modify(|last| {
+        self.requested.send_modify(|last| {
             *last += 1;
             number = *last;
         });
         let mut listed = self.listed.clone();
         async move {
             let reached = listed.wait_for(|last| *last >= number).await;
-            reached.map(|_| ()).map_err(|_| ())
+            reached.map(|_| ()).map_err(|_| WatchEnded)
         }
     }
 }
 
-impl Orders {
-    /// A list begins: it answers every order that has come.
+impl RelistRequests {
+    /// A list begins: it covers every request so far.
     pub(super) fn begin(&mut self) {
-        self.begun = *self.ordered.borrow_and_update();
+        self.covered = *self.requested.borrow_and_update();
     }
 
     /// The list is complete.
     pub(super) fn done(&self) {
-        self.listed.send_replace(self.begun);
+        self.listed.send_replace(self.covered);
     }
 
-    /// Ends when there is an order that no list has answered; never, once nobody can order any more.
-    pub(super) async fn wanted(&mut self) {
-        if self.ordered.changed().await.is_err() {
+    /// Completes when there is a request that no list covers; never if the requester was dropped.
+    pub(super) async fn requested(&mut self) {
+        if self.requested.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }

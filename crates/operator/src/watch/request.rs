@@ -1,4 +1,4 @@
-//! The calls of a watch: takes what is to be followed, gives requests. Sends nothing.
+//! Builds the requests of a watch.
 
 use std::time::Duration;
 
@@ -7,40 +7,40 @@ use mainstay_cluster::write::WriteError;
 use mainstay_gostd::url::query_escape;
 use serde::Deserialize;
 
-/// What is to be followed.
+/// A collection to follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// Its path, such as `/api/v1/pods`.
+    /// Its path, for example `/api/v1/pods`.
     pub(crate) path: String,
-    /// Selectors, as they stand in a query: empty, or ending in `&`.
+    /// Selectors as query parameters: empty, or ending in `&`.
     pub(crate) selector: &'static str,
-    /// Whether only metadata is wanted.
+    /// Whether to request metadata only.
     pub(crate) is_metadata: bool,
-    /// Whether the server may not serve it at all.
+    /// Whether the server may not serve this kind.
     pub(crate) is_optional: bool,
-    /// How old a list may become.
-    pub(crate) fresh: Duration,
+    /// Maximum age of a list.
+    pub(crate) max_list_age: Duration,
 }
 
-/// Objects per page: what client-go asks for.
-const PAGE: usize = 500;
+/// Objects per page, as client-go requests.
+const PAGE_SIZE: usize = 500;
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The server ends a watch after at least so long, and at most twice that.
-const SHORTEST_LIFE: u64 = 200;
+/// Minimum timeout of a watch in seconds; the maximum is twice that.
+const MIN_WATCH_TIMEOUT: u64 = 200;
 
 impl Target {
-    /// How long a watch lives. Watches that begin together should not end together.
-    pub(super) fn life(&self) -> Duration {
+    /// Returns the timeout of a watch. It depends on the path, so that watches do not all end together.
+    pub(super) fn watch_timeout(&self) -> Duration {
         let mix = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
-        let spread = self.path.bytes().fold(7, mix) % SHORTEST_LIFE;
-        Duration::from_secs(SHORTEST_LIFE + spread)
+        let spread = self.path.bytes().fold(7, mix) % MIN_WATCH_TIMEOUT;
+        Duration::from_secs(MIN_WATCH_TIMEOUT + spread)
     }
 
-    /// A list as the first events of a watch: what is there now, then a mark, then what changes.
-    pub(super) fn stream(&self) -> Result<Request<Vec<u8>>, WriteError> {
+    /// Requests a streaming list: a watch that begins with all objects and a bookmark.
+    pub(super) fn streaming_list(&self) -> Result<Request<Vec<u8>>, WriteError> {
         self.get(
             METADATA,
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&",
@@ -48,26 +48,26 @@ impl Target {
         )
     }
 
-    /// What changes from a version on.
+    /// Requests a watch from a version on.
     pub(super) fn watch(&self, version: &str) -> Result<Request<Vec<u8>>, WriteError> {
         self.get(METADATA, &format!("resourceVersion={version}&"), true)
     }
 
-    /// A page of what is there.
+    /// Requests a page of a list.
     pub(super) fn list(&self, token: &str) -> Result<Request<Vec<u8>>, WriteError> {
         let token = if token.is_empty() {
             String::new()
         } else {
             format!("&continue={}", query_escape(token))
         };
-        self.get(METADATA_LIST, &format!("limit={PAGE}{token}"), false)
+        self.get(METADATA_LIST, &format!("limit={PAGE_SIZE}{token}"), false)
     }
 
     fn get(&self, metadata: &str, query: &str, is_watch: bool) -> Result<Request<Vec<u8>>, WriteError> {
         let watch = if is_watch {
             format!(
                 "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
-                self.life().as_secs()
+                self.watch_timeout().as_secs()
             )
         } else {
             String::new()
@@ -95,7 +95,7 @@ pub(super) struct Page<T> {
     pub(super) items: Vec<T>,
 }
 
-/// A list of no metadata at all is null on a real server.
+/// A real server returns null for an empty list of metadata.
 fn null_or_list<'de, T: serde::de::DeserializeOwned, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -120,7 +120,7 @@ mod tests {
             selector: "fieldSelector=a&",
             is_metadata,
             is_optional: false,
-            fresh: Duration::ZERO,
+            max_list_age: Duration::ZERO,
         }
     }
 
@@ -129,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn the_three_calls() {
+    fn requests_of_a_watch() {
         let pods = target(true);
         let watch = "watch=true&allowWatchBookmarks=true&timeoutSeconds=277";
         let list = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         check(
-            pods.stream(),
+            pods.streaming_list(),
             &format!("/api/v1/pods?fieldSelector=a&{list}&{watch}"),
         );
         check(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_asked_for_by_its_name() {
+    fn metadata_is_requested_by_content_type() {
         let accept = |request: Result<Request<Vec<u8>>, WriteError>| {
             request.unwrap().headers()["accept"].to_str().unwrap().to_owned()
         };

@@ -1,5 +1,4 @@
-//! From watches to the reconciler: takes what a watch shows, tells it in the reconciler's words. Keeps only what a list needs to find out
-//! what is gone.
+//! Passes watch events to the reconciler. Keeps only the names that a list needs to detect deletions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,85 +11,88 @@ use serde_json::Value;
 use tokio::sync::watch::Sender;
 
 use super::Sink;
-use super::light::Light;
+use super::partial_object::PartialObject;
 use crate::run::Shared;
 
-/// What all sinks share: the reconciler, what the watch is a source of, and whoever waits for its first list.
-pub(crate) struct Outlet {
+/// State of every sink: the reconciler, the source that the watch feeds, and the signal of its first list.
+pub(crate) struct SinkContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) source: Option<Source>,
     pub(crate) synced: Sender<bool>,
 }
 
-impl Outlet {
-    fn state(&self, state: SourceState) {
+impl SinkContext {
+    fn set_state(&self, state: SourceState) {
         if let Some(source) = self.source {
             self.shared
                 .with(|reconciler| reconciler.set_source_state(source, state));
         }
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = self.synced.send(true);
     }
 
     fn failing(&self, message: &str) {
-        self.state(SourceState::Failing(message.to_owned()));
+        self.set_state(SourceState::Failing(message.to_owned()));
     }
 }
 
 /// Our own objects.
-pub(crate) struct Own {
-    pub(crate) outlet: Outlet,
+pub(crate) struct OwnObjects {
+    pub(crate) context: SinkContext,
     pub(crate) kind: ObjectKind,
     pub(crate) listed: BTreeSet<String>,
 }
 
-impl Sink for Own {
+impl Sink for OwnObjects {
     type Item = Value;
 
     fn begin(&mut self) {
         self.listed.clear();
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.begin_list(self.kind));
     }
 
-    fn seen(&mut self, object: Value) {
+    fn apply(&mut self, object: Value) {
         self.listed.extend(name(&object));
-        let read = self
-            .outlet
+        let result = self
+            .context
             .shared
             .with(|reconciler| reconciler.observe_object(self.kind, object));
-        if let Err(error) = read {
-            tracing::error!(error = &error as &dyn std::error::Error, "an object is left out");
+        if let Err(error) = result {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "ignoring an object that cannot be decoded"
+            );
         }
     }
 
-    fn gone(&mut self, object: Value) {
-        self.outlet
+    fn delete(&mut self, object: Value) {
+        self.context
             .shared
             .with(|reconciler| reconciler.remove_object(self.kind, &object));
     }
 
     fn listed(&mut self, version: &str) {
         let listed = std::mem::take(&mut self.listed);
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.finish_list(self.kind, &listed, version));
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 
     fn failing(&mut self, message: &str) {
-        self.outlet.failing(message);
+        self.context.failing(message);
     }
 
     fn recovered(&mut self) {
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 }
 
-/// Objects that carry our mark, of one kind.
+/// Objects of one kind with our label.
 pub(crate) struct Managed {
-    pub(crate) outlet: Outlet,
+    pub(crate) context: SinkContext,
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -99,9 +101,9 @@ pub(crate) struct Managed {
 
 impl Managed {
     fn id(&self, object: &Value) -> ObjectId {
-        let text = |at: &str| {
+        let text = |pointer: &str| {
             object
-                .pointer(at)
+                .pointer(pointer)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned()
@@ -123,63 +125,63 @@ impl Sink for Managed {
         self.listed.clear();
     }
 
-    fn seen(&mut self, object: Value) {
+    fn apply(&mut self, object: Value) {
         let id = self.id(&object);
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.observe_managed(&id, object));
         self.listed.insert(id);
     }
 
-    fn gone(&mut self, object: Value) {
+    fn delete(&mut self, object: Value) {
         let id = self.id(&object);
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.remove_managed(&id, &object));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
-        self.outlet
+        self.context
             .shared
-            .with(|reconciler| reconciler.finish_managed_list((&self.group, &self.kind), &listed));
-        self.outlet.state(SourceState::Ready);
+            .with(|reconciler| reconciler.finish_managed_list(&self.group, &self.kind, &listed));
+        self.context.set_state(SourceState::Ready);
     }
 
     fn failing(&mut self, message: &str) {
-        self.outlet.failing(message);
+        self.context.failing(message);
     }
 
     fn recovered(&mut self) {
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 }
 
 /// Namespaces.
 pub(crate) struct Namespaces {
-    pub(crate) outlet: Outlet,
+    pub(crate) context: SinkContext,
     pub(crate) known: BTreeSet<String>,
     pub(crate) listed: BTreeSet<String>,
 }
 
 impl Sink for Namespaces {
-    type Item = Light;
+    type Item = PartialObject;
 
     fn begin(&mut self) {
         self.listed.clear();
     }
 
-    fn seen(&mut self, light: Light) {
-        self.listed.insert(light.metadata.name.clone());
-        self.known.insert(light.metadata.name.clone());
-        self.outlet
+    fn apply(&mut self, object: PartialObject) {
+        self.listed.insert(object.metadata.name.clone());
+        self.known.insert(object.metadata.name.clone());
+        self.context
             .shared
-            .with(|reconciler| reconciler.observe_namespace(light));
+            .with(|reconciler| reconciler.observe_namespace(object));
     }
 
-    fn gone(&mut self, Light { metadata }: Light) {
+    fn delete(&mut self, PartialObject { metadata }: PartialObject) {
         self.known.remove(&metadata.name);
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.remove_namespace(metadata.name));
     }
@@ -188,40 +190,40 @@ impl Sink for Namespaces {
         let listed = std::mem::take(&mut self.listed);
         let known = std::mem::replace(&mut self.known, listed);
         for name in known.difference(&self.known) {
-            self.outlet
+            self.context
                 .shared
                 .with(|reconciler| reconciler.remove_namespace(name.clone()));
         }
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 
     fn failing(&mut self, message: &str) {
-        self.outlet.failing(message);
+        self.context.failing(message);
     }
 
     fn recovered(&mut self) {
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 }
 
-/// Pods. Which of them are known the reconciler can tell, as far as they refer to anything.
+/// Pods. The reconciler knows those that refer to a revision.
 pub(crate) struct Pods {
-    pub(crate) outlet: Outlet,
+    pub(crate) context: SinkContext,
     pub(crate) listed: BTreeSet<(String, String)>,
     pub(crate) is_listing: bool,
 }
 
 impl Sink for Pods {
-    type Item = Light;
+    type Item = PartialObject;
 
     fn begin(&mut self) {
         self.listed.clear();
         self.is_listing = true;
     }
 
-    fn seen(&mut self, Light { metadata }: Light) {
+    fn apply(&mut self, PartialObject { metadata }: PartialObject) {
         let workload = metadata.workload();
-        self.outlet.shared.with(|reconciler| {
+        self.context.shared.with(|reconciler| {
             reconciler.observe_referrer(Referrer::Pod {
                 namespace: &metadata.namespace,
                 name: &metadata.name,
@@ -239,9 +241,9 @@ impl Sink for Pods {
         }
     }
 
-    fn gone(&mut self, Light { metadata }: Light) {
+    fn delete(&mut self, PartialObject { metadata }: PartialObject) {
         let key = ReferrerKey::Pod(metadata.namespace, metadata.name);
-        self.outlet
+        self.context
             .shared
             .with(|reconciler| reconciler.remove_referrer(key));
     }
@@ -249,23 +251,23 @@ impl Sink for Pods {
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.is_listing = false;
-        self.outlet.shared.with(|reconciler| {
+        self.context.shared.with(|reconciler| {
             let known = reconciler.snapshot().references().pods();
             let known = known.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-            let lost: Vec<_> = known.filter(|pod| !listed.contains(pod)).collect();
-            for (namespace, name) in lost {
+            let deleted: Vec<_> = known.filter(|pod| !listed.contains(pod)).collect();
+            for (namespace, name) in deleted {
                 reconciler.remove_referrer(ReferrerKey::Pod(namespace, name));
             }
         });
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 
     fn failing(&mut self, message: &str) {
-        self.outlet.failing(message);
+        self.context.failing(message);
     }
 
     fn recovered(&mut self) {
-        self.outlet.state(SourceState::Ready);
+        self.context.set_state(SourceState::Ready);
     }
 }
 
@@ -282,7 +284,7 @@ mod tests {
     use super::*;
     use crate::Reconciler;
 
-    fn outlet(source: Source) -> (Outlet, Arc<Shared>) {
+    fn new_context(source: Source) -> (SinkContext, Arc<Shared>) {
         let settings = Arc::new(Settings::default());
         let reconciler = Reconciler::new(
             jiff::Timestamp::UNIX_EPOCH,
@@ -291,15 +293,15 @@ mod tests {
             1,
         );
         let shared = Arc::new(Shared::new(reconciler, Arc::new(())));
-        let outlet = Outlet {
+        let context = SinkContext {
             shared: shared.clone(),
             source: Some(source),
             synced: channel(false).0,
         };
-        (outlet, shared)
+        (context, shared)
     }
 
-    fn light(name: &str) -> Light {
+    fn object(name: &str) -> PartialObject {
         let annotations = json!({"istio.io/rev": "r"});
         let labels = json!({"istio.io/rev": "r"});
         let metadata = json!({"name": name, "namespace": "n", "annotations": annotations, "labels": labels});
@@ -311,44 +313,44 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_a_new_list_lacks_are_gone() {
-        let (outlet, shared) = outlet(Source::Pods);
+    fn pods_missing_from_a_new_list_are_removed() {
+        let (context, shared) = new_context(Source::Pods);
         let mut pods = Pods {
-            outlet,
+            context,
             listed: BTreeSet::new(),
             is_listing: true,
         };
         pods.begin();
-        pods.seen(light("a"));
-        pods.seen(light("b"));
+        pods.apply(object("a"));
+        pods.apply(object("b"));
         pods.listed("1");
-        pods.seen(light("c"));
+        pods.apply(object("c"));
         assert_eq!(running(&shared), 3);
         pods.begin();
-        pods.seen(light("b"));
+        pods.apply(object("b"));
         assert_eq!(running(&shared), 3, "not before the list is complete");
         pods.listed("2");
         assert_eq!(running(&shared), 1);
-        pods.gone(light("b"));
+        pods.delete(object("b"));
         assert_eq!(running(&shared), 0);
     }
 
     #[test]
-    fn namespaces_that_a_new_list_lacks_are_gone() {
-        let (outlet, shared) = outlet(Source::Namespaces);
+    fn namespaces_missing_from_a_new_list_are_removed() {
+        let (context, shared) = new_context(Source::Namespaces);
         let mut namespaces = Namespaces {
-            outlet,
+            context,
             known: BTreeSet::new(),
             listed: BTreeSet::new(),
         };
         let count = || shared.with(|reconciler| reconciler.snapshot().references().counts("r").namespaces);
         namespaces.begin();
-        namespaces.seen(light("a"));
+        namespaces.apply(object("a"));
         namespaces.listed("1");
-        namespaces.seen(light("b"));
+        namespaces.apply(object("b"));
         assert_eq!(count(), 2);
         namespaces.begin();
-        namespaces.seen(light("b"));
+        namespaces.apply(object("b"));
         namespaces.listed("2");
         assert_eq!(count(), 1);
         assert!(shared.with(|reconciler| reconciler.snapshot().namespace("a").is_none()));

@@ -1,5 +1,4 @@
-//! Workloads that a migration may move: takes those of one kind, tells the reconciler what a migration needs to know of each. The three
-//! kinds are one source, which can be believed when each of them can.
+//! Passes workloads to the reconciler. The three kinds are one source, which is ready when each of them is.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +9,11 @@ use mainstay_mesh::workload::{RawWorkload, WorkloadKey, WorkloadKind};
 use super::{Item, Sink};
 use crate::run::Shared;
 
-/// Whether each kind can be believed.
-pub(crate) type States = Arc<Mutex<Vec<(WorkloadKind, SourceState)>>>;
+/// The state of each kind.
+pub(crate) type WorkloadStates = Arc<Mutex<Vec<(WorkloadKind, SourceState)>>>;
 
-/// States in which nothing was listed yet.
-pub(crate) fn states() -> States {
+/// Creates states in which no kind was listed.
+pub(crate) fn pending_states() -> WorkloadStates {
     let pending = WorkloadKind::ALL.map(|kind| (kind, SourceState::Pending));
     Arc::new(Mutex::new(pending.to_vec()))
 }
@@ -25,18 +24,18 @@ impl Item for RawWorkload {
     }
 }
 
-/// Workloads of one kind. Which of them are known the reconciler can tell.
+/// Workloads of one kind.
 pub(crate) struct Workloads {
     pub(crate) shared: Arc<Shared>,
     pub(crate) kind: WorkloadKind,
-    pub(crate) states: States,
+    pub(crate) states: WorkloadStates,
     pub(crate) listed: BTreeSet<WorkloadKey>,
     pub(crate) is_listing: bool,
 }
 
 impl Workloads {
     #[allow(clippy::needless_pass_by_value, reason = "as in the other sinks")]
-    fn state(&self, state: SourceState) {
+    fn set_state(&self, state: SourceState) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         for (kind, known) in states.iter_mut() {
             if *kind == self.kind {
@@ -64,7 +63,7 @@ impl Sink for Workloads {
         self.is_listing = true;
     }
 
-    fn seen(&mut self, raw: RawWorkload) {
+    fn apply(&mut self, raw: RawWorkload) {
         let key = raw.key(self.kind);
         if self.is_listing {
             self.listed.insert(key.clone());
@@ -74,7 +73,7 @@ impl Sink for Workloads {
             .with(|reconciler| reconciler.observe_workload(key, workload));
     }
 
-    fn gone(&mut self, raw: RawWorkload) {
+    fn delete(&mut self, raw: RawWorkload) {
         let key = raw.key(self.kind);
         self.shared.with(|reconciler| reconciler.remove_workload(&key));
     }
@@ -84,20 +83,20 @@ impl Sink for Workloads {
         self.is_listing = false;
         self.shared.with(|reconciler| {
             let known = reconciler.snapshot().workloads().map(|(key, _)| key);
-            let lost = known.filter(|key| key.kind() == self.kind && !listed.contains(key));
-            let lost: Vec<WorkloadKey> = lost.cloned().collect();
-            for key in lost {
+            let deleted = known.filter(|key| key.kind() == self.kind && !listed.contains(key));
+            let deleted: Vec<WorkloadKey> = deleted.cloned().collect();
+            for key in deleted {
                 reconciler.remove_workload(&key);
             }
         });
-        self.state(SourceState::Ready);
+        self.set_state(SourceState::Ready);
     }
 
     fn failing(&mut self, message: &str) {
-        self.state(SourceState::Failing(message.to_owned()));
+        self.set_state(SourceState::Failing(message.to_owned()));
     }
 
     fn recovered(&mut self) {
-        self.state(SourceState::Ready);
+        self.set_state(SourceState::Ready);
     }
 }

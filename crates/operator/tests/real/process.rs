@@ -11,15 +11,15 @@ use std::sync::Arc;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mainstay_catalog::Catalog;
+use mainstay_harness::OPERATOR_NAMESPACE;
 use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options, run};
+use mainstay_operator::{Clock, Operator, Options};
 use mainstay_testkit::{Usage, isolation};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::calls::Sort;
 use crate::support::hazard::{Fault, Hazard, Strike};
-use crate::support::world::OPERATOR_NAMESPACE;
 
 /// Asks this program to be the operator.
 const OPERATE: &str = "--operate=";
@@ -116,13 +116,12 @@ async fn live(kubeconfig: &str, death: Option<Strike>) {
         ..Options::default()
     };
     let catalog = Arc::new(Catalog::embedded().unwrap());
-    let operator = run(
+    let operator = Operator {
         client,
         catalog,
         settings,
         options,
-        Clock::system(),
-        std::future::pending(),
-    );
-    operator.await.unwrap();
+        clock: Clock::system(),
+    };
+    operator.run(std::future::pending()).await.unwrap();
 }

@@ -12,6 +12,8 @@ mod witness;
 
 use std::time::Duration;
 
+use mainstay_harness::ClusterOptions;
+use mainstay_operator::DEFAULT_MAX_CONCURRENT_RECONCILES;
 use mainstay_sim::snapshot;
 use mainstay_testkit::Random;
 use serde_json::Value;
@@ -20,8 +22,7 @@ use crate::support::World;
 use crate::support::calls::{Call, Sort};
 use crate::support::judge::{End, masked, text_of};
 use crate::support::plays::{Play, each_move, each_play, play};
-use crate::support::sim::Sim;
-use crate::support::world::Backing;
+use crate::support::world::{Backing, injecting_options};
 use kinds::Strike;
 use witness::Witness;
 
@@ -47,7 +48,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 /// The state from which all runs of a play begin.
 fn prepare(play: &Play) -> Vec<Value> {
     run(async {
-        let world = World::simulated_injecting().await;
+        let world = World::simulated(&injecting_options()).await;
         (play.before)(&world).await;
         world.settle().await;
         world.stop_operator().await;
@@ -55,22 +56,27 @@ fn prepare(play: &Play) -> Vec<Value> {
         let Backing::Sim(sim) = &world.backing else {
             panic!("no simulator")
         };
-        let state = sim.cluster.with(|state| snapshot::dump(state));
+        let state = sim.sim().with(|state| snapshot::dump(state));
         (play.disguise)(state)
     })
 }
 
 /// One run from `state`; the operator is restarted whenever it dies.
-fn perform(play: &Play, state: &[Value], strike: Option<&Strike>) -> Outcome {
+fn perform(play: &Play, state: &[Value], max_concurrent: usize, strike: Option<&Strike>) -> Outcome {
     run(async {
-        let sim = Sim::loaded(state.to_vec());
-        sim.inject();
+        let options = ClusterOptions {
+            max_concurrent,
+            ..injecting_options()
+        };
+        let world = World::from_objects(&options, state.to_vec());
+        let Backing::Sim(cluster) = &world.backing else {
+            panic!("no simulator")
+        };
         let witness = Witness::new(play);
-        sim.cluster.add_controller(Box::new(witness.clone()));
+        cluster.sim().add_controller(Box::new(witness.clone()));
         if let Some(strike) = strike {
-            strike.arm(&sim.cluster);
+            strike.arm(cluster.sim());
         }
-        let world = World::furnished(sim);
         world.start_operator().await;
         world.rest().await;
         (play.act)(&world).await;
@@ -89,7 +95,7 @@ fn perform(play: &Play, state: &[Value], strike: Option<&Strike>) -> Outcome {
             panic!("no simulator")
         };
         Outcome {
-            end: masked(sim.cluster.with(|state| snapshot::dump(state))),
+            end: masked(sim.sim().with(|state| snapshot::dump(state))),
             calls,
             restless: crate::support::calls::writes(&after)
                 .into_iter()
@@ -107,15 +113,38 @@ const PASSES: Duration = Duration::from_mins(31);
 const FORGIVEN: usize = 12;
 
 /// What a run did wrong.
-fn verdict(play: &Play, twin: &Outcome, strike: &Strike, state: &[Value]) -> Option<String> {
+fn verdict(play: &Play, baseline: &Baseline, strike: &Strike, state: &[Value]) -> Option<String> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        perform(play, state, Some(strike))
+        perform(play, state, baseline.max_concurrent, Some(strike))
     }));
     let complaint = match outcome {
         Err(panic) => Some(format!("never got there: {}", text_of(&*panic))),
-        Ok(run) => complaint(twin, &run),
+        Ok(run) => complaint(&baseline.outcome, &run),
     };
-    complaint.map(|complaint| format!("{} × {strike}: {complaint}", play.name))
+    complaint.map(|complaint| {
+        format!(
+            "{} × {strike}, {} at once: {complaint}",
+            play.name, baseline.max_concurrent
+        )
+    })
+}
+
+/// The run without faults at one level of concurrency.
+struct Baseline {
+    max_concurrent: usize,
+    outcome: Outcome,
+}
+
+impl Baseline {
+    fn new(play: &Play, state: &[Value], max_concurrent: usize) -> Self {
+        let outcome = perform(play, state, max_concurrent, None);
+        assert_eq!(outcome.broken, [""; 0], "without any fault");
+        assert_eq!(outcome.restless, [""; 0], "not quiet, without any fault");
+        Self {
+            max_concurrent,
+            outcome,
+        }
+    }
 }
 
 fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
@@ -171,21 +200,30 @@ impl Share {
             None => Self::Sample(4),
         }
     }
+
+    /// The share with one plan at a time and with the default concurrency. Of a sample, a quarter runs one at a time.
+    fn by_concurrency(self) -> [(usize, Self); 2] {
+        let (sequential, concurrent) = match self {
+            Self::Whole => (Self::Whole, Self::Whole),
+            Self::Sample(count) => (Self::Sample(count / 4), Self::Sample(count - count / 4)),
+        };
+        [(1, sequential), (DEFAULT_MAX_CONCURRENT_RECONCILES, concurrent)]
+    }
 }
 
 fn check(name: &str) {
     let play = play(name);
     let state = prepare(play);
-    let twin = perform(play, &state, None);
-    assert_eq!(twin.broken, [""; 0], "without any fault");
-    assert_eq!(twin.restless, [""; 0], "not quiet, without any fault");
     let mut random = Random::new(6);
-    let (mut runs, mut wrong) = (0, Vec::new());
-    for strike in strikes(&twin, Share::asked(), &mut random) {
-        runs += 1;
-        wrong.extend(verdict(play, &twin, &strike, &state));
+    let (mut calls, mut runs, mut wrong) = (0, 0, Vec::new());
+    for (max_concurrent, share) in Share::asked().by_concurrency() {
+        let baseline = Baseline::new(play, &state, max_concurrent);
+        calls = baseline.outcome.calls.len();
+        for strike in strikes(&baseline.outcome, share, &mut random) {
+            runs += 1;
+            wrong.extend(verdict(play, &baseline, &strike, &state));
+        }
     }
-    let calls = twin.calls.len();
     println!(
         "matrix {name}: {calls} calls, {runs} runs, {} as without faults",
         runs - wrong.len()

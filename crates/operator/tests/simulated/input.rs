@@ -6,6 +6,7 @@ use crate::faults::run;
 use crate::support::World;
 use crate::support::bad;
 use crate::support::input::try_all;
+use crate::support::world::plain_options;
 
 /// How many the server is asked about in the short share, and how many of those it accepts the operator sees.
 const ASKED: usize = 800;
@@ -26,7 +27,7 @@ fn every_field() {
     }
     let most = if whole { usize::MAX } else { SEEN };
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated(&plain_options()).await;
         let fate = try_all(&world, &all, most).await;
         world.end().await;
         fate.conclude();

@@ -20,20 +20,20 @@ mod support;
 
 use std::future::Future;
 
+use mainstay_harness::ClusterOptions;
 use support::World;
+use support::world::{injecting_options, plain_options};
 
 /// Runs a scenario in paused time.
-fn simulate<F: Future<Output = World>>(
-    world: impl Future<Output = World>,
-    scenario: impl FnOnce(World) -> F,
-) {
+fn simulate<F: Future<Output = World>>(options: &ClusterOptions, scenario: impl FnOnce(World) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = scenario(world.await).await;
+        let world = World::simulated(options).await;
+        let world = scenario(world).await;
         world.end().await;
     });
 }
@@ -44,7 +44,7 @@ macro_rules! tests {
         $(mod $room {
             $(#[test]
             fn $name() {
-                super::simulate(super::World::simulated(), super::scenarios::$room::$name);
+                super::simulate(&super::plain_options(), super::scenarios::$room::$name);
             })+
         })+
     };
@@ -63,7 +63,7 @@ macro_rules! migrations {
 
                 $(#[test]
                 fn $name() {
-                    simulate(World::simulated_injecting(), scenarios::migration::$room::$name);
+                    simulate(&injecting_options(), scenarios::migration::$room::$name);
                 })+
             })+
         }

@@ -12,7 +12,8 @@ use crate::support::World;
 use crate::support::at::{self, At};
 use crate::support::calls;
 use crate::support::made::{self, NEW};
-use crate::support::sim::Sim;
+use crate::support::world::plain_options;
+use mainstay_harness::ClusterOptions;
 
 /// A mesh with a tag and a workload that refers to it.
 async fn mesh(world: &World) -> String {
@@ -38,7 +39,7 @@ async fn mesh(world: &World) -> String {
 #[test]
 fn a_pass_that_finds_nothing_writes_and_reads_nothing() {
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated(&plain_options()).await;
         mesh(&world).await;
         let (mark, plans) = (world.mark(), world.promises.plans());
         world.pass(Duration::from_mins(31)).await;
@@ -58,7 +59,7 @@ fn a_pass_that_finds_nothing_writes_and_reads_nothing() {
 #[test]
 fn a_restart_with_nothing_to_do_writes_nothing() {
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated(&plain_options()).await;
         mesh(&world).await;
         let mark = world.mark();
         world.restart_operator().await;
@@ -78,7 +79,7 @@ fn a_restart_with_nothing_to_do_writes_nothing() {
 #[test]
 fn planning_when_there_is_nothing_to_do() {
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated(&plain_options()).await;
         mesh(&world).await;
         world.promises.forget_times();
         world.pass(Duration::from_mins(61)).await;
@@ -96,7 +97,7 @@ fn planning_when_there_is_nothing_to_do() {
 #[test]
 fn events_that_change_nothing_cost_no_call() {
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated(&plain_options()).await;
         let namespace = mesh(&world).await;
         world
             .quiet("a hundred pods and namespaces", async |world| {
@@ -127,8 +128,12 @@ fn events_that_change_nothing_cost_no_call() {
 /// hour the same.
 #[test]
 fn a_day_of_churn_is_flat() {
+    let options = ClusterOptions {
+        seed: 24,
+        ..plain_options()
+    };
     let hours = run(async {
-        let world = World::without_operator(Sim::pacing(24, Duration::from_secs(20))).await;
+        let world = World::without_operator(&options).await;
         world.start_operator().await;
         let namespace = mesh(&world).await;
         let mut random = Random::new(24);

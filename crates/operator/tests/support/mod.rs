@@ -24,7 +24,6 @@ pub mod operator;
 pub mod plays;
 pub mod real;
 pub mod scale;
-pub mod sim;
 pub mod world;
 
 pub use world::World;

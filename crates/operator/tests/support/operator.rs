@@ -4,22 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use kube::Client;
-use mainstay_catalog::Catalog;
-use mainstay_mesh::{Plan, Settings, Snapshot};
-pub use mainstay_operator::Clock;
-use mainstay_operator::{Options, run};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-
-pub fn clock(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
-    Clock::new(now)
-}
-
-pub fn wall_clock() -> Clock {
-    Clock::system()
-}
+use mainstay_mesh::{Plan, Snapshot};
+use mainstay_operator::PlanInspector;
 
 /// What every plan promises: gathered over all operators of a world.
 #[derive(Clone, Default)]
@@ -80,6 +66,12 @@ impl Promises {
 }
 
 impl Promises {
+    /// Returns a callback that checks every plan.
+    pub fn inspector(&self) -> PlanInspector {
+        let promises = self.clone();
+        Arc::new(move |snapshot, plan| promises.inspect(snapshot, plan))
+    }
+
     /// Looks at a plan, and at how long it takes to make it.
     fn inspect(&self, snapshot: &Snapshot, plan: &Plan) {
         let begun = Instant::now();
@@ -94,59 +86,8 @@ impl Promises {
     }
 }
 
-/// A running operator; it is killed with this value.
-pub struct Running {
-    task: JoinHandle<()>,
-    stop: Option<oneshot::Sender<()>>,
-}
-
-impl Running {
-    pub fn start(client: Client, settings: Settings, clock: Clock, promises: &Promises) -> Self {
-        listen();
-        let catalog = Arc::new(Catalog::embedded().unwrap());
-        let promises = promises.clone();
-        let options = Options {
-            leader_elect: false,
-            inspect: Some(Arc::new(move |snapshot, plan| promises.inspect(snapshot, plan))),
-            ..Options::default()
-        };
-        let (stop, stopped) = oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            let _ = run(client, catalog, settings, options, clock, stopped).await;
-        });
-        Self {
-            task,
-            stop: Some(stop),
-        }
-    }
-
-    pub fn has_ended(&self) -> bool {
-        self.task.is_finished()
-    }
-
-    pub async fn stop(mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        let _ = (&mut self.task).await;
-    }
-
-    pub fn kill(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// `MAINSTAY_LOG` shows what the operator says.
-fn listen() {
+pub fn init_log() {
     if std::env::var_os("MAINSTAY_LOG").is_some() {
         let level = tracing::Level::DEBUG;
         let _ = tracing_subscriber::fmt()

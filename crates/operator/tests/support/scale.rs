@@ -1,24 +1,21 @@
 //! A large mesh that is upgraded: takes its size, gives how long its workloads took to move and what the operator wrote, in virtual time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay_catalog::Catalog;
+use mainstay_harness::{RunningOperator, SimulatedCluster};
 use mainstay_mesh::Settings;
-use mainstay_operator::{Options, run};
+use mainstay_operator::Options;
 use mainstay_sim::script::{PodMatcher, Script};
 use mainstay_sim::selector::LabelSelector;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::World;
 use super::at::{self, At};
 use super::calls::OPERATOR;
 use super::made::{self, NEW, OLD};
-use super::sim::Sim;
-use super::world::{Backing, OPERATOR_NAMESPACE};
+use super::world::{Backing, injecting_options, operator_client};
 
 /// The revisions workloads leave and come to.
 pub const REVISIONS: [&str; 2] = ["default-v1-28-2", "default-v1-29-1"];
@@ -182,16 +179,15 @@ pub fn objects(size: &Size) -> Vec<Value> {
 /// Upgrades such a mesh on the simulator.
 pub async fn upgrade(size: &Size) -> Figures {
     let begin = std::time::Instant::now();
-    let world = World::without_operator(Sim::new(0)).await;
+    let world = World::without_operator(&injecting_options()).await;
     let Backing::Sim(sim) = &world.backing else {
         panic!("no simulator")
     };
-    sim.inject();
     let operator = operate(sim);
     world.create(istio(OLD, size)).await;
     world.until_state(&at::istio("default"), "Healthy").await;
     world.settle().await;
-    sim.cluster.with(|state| {
+    sim.sim().with(|state| {
         for (who, script) in scripts(size) {
             state.scripts.add(who, script);
         }
@@ -203,7 +199,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     world.settle().await;
     let readiness = restart_by_hand(&world).await;
     world.settle().await;
-    let mark = sim.cluster.with(|state| state.trace.text().len());
+    let mark = sim.sim().with(|state| state.trace.text().len());
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
@@ -212,7 +208,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     until(sim, "Completed").await;
     let took = started.elapsed();
     let status = migration(sim);
-    operator.abort();
+    operator.kill();
     let batches = usize::try_from(status["batched"]["totalBatches"].as_u64().unwrap()).unwrap();
     let pauses = u32::try_from(batches).unwrap() - 1;
     assert_eq!(status["migratedWorkloads"], size.workloads, "{status:#}");
@@ -222,26 +218,18 @@ pub async fn upgrade(size: &Size) -> Figures {
         batches,
         took,
         ideal: readiness * (pauses + 1) + size.delay * pauses,
-        written: written(&sim.cluster.with(|state| state.trace.text()[mark..].to_owned())),
+        written: written(&sim.sim().with(|state| state.trace.text()[mark..].to_owned())),
         wall: begin.elapsed(),
     }
 }
 
 /// The operator alone: nobody looks over its shoulder.
-fn operate(sim: &Sim) -> JoinHandle<()> {
-    let (client, clock) = (sim.limited_client(OPERATOR), sim.clock());
-    let settings = Settings {
-        operator_namespace: OPERATOR_NAMESPACE.into(),
-        ..Settings::default()
-    };
+fn operate(cluster: &SimulatedCluster) -> RunningOperator {
     let options = Options {
         leader_elect: false,
         ..Options::default()
     };
-    tokio::spawn(async move {
-        let catalog = Arc::new(Catalog::embedded().unwrap());
-        let _ = run(client, catalog, settings, options, clock, std::future::pending()).await;
-    })
+    cluster.start_operator_with(operator_client(cluster), Settings::default(), options)
 }
 
 /// How long one workload takes when somebody restarts it who is not us.
@@ -262,8 +250,8 @@ async fn restart_by_hand(world: &World) -> Duration {
 }
 
 /// What is told of the migration.
-pub fn migration(sim: &Sim) -> Value {
-    sim.cluster.with(|state| {
+pub fn migration(sim: &SimulatedCluster) -> Value {
+    sim.sim().with(|state| {
         let resource = state.resources.preferred("sailoperator.io", "istios").unwrap();
         let object = state
             .store
@@ -274,7 +262,7 @@ pub fn migration(sim: &Sim) -> Value {
 }
 
 /// Looks twice a second; nothing is asked of the server.
-pub async fn until(sim: &Sim, state: &str) {
+pub async fn until(sim: &SimulatedCluster, state: &str) {
     for _ in 0..400_000 {
         if migration(sim)["state"] == state && migration(sim)["targetRevision"] == REVISIONS[1] {
             return;

@@ -11,25 +11,25 @@ use std::sync::Arc;
 use http::Request;
 use kube::Client;
 use kube::client::Body;
+use mainstay_catalog::Catalog;
+use mainstay_harness::{ClusterOptions, OPERATOR_NAMESPACE, RunningOperator, SimulatedCluster};
 use mainstay_mesh::Settings;
+use mainstay_operator::{Clock, DEFAULT_MAX_CONCURRENT_RECONCILES, Operator, Options};
+use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use serde_json::{Value, json};
 
 use super::at::{At, MESH_KINDS};
 use super::calls;
-use super::operator::{Clock, Promises, Running};
+use super::operator::Promises;
 use super::real::Real;
-use super::sim::Sim;
-
-/// Where the operator itself lives.
-pub const OPERATOR_NAMESPACE: &str = "sail-operator";
 
 /// Namespaces that are there before anybody does anything.
 pub const NAMESPACES: [&str; 4] = ["istio-system", "istio-cni", "ztunnel", OPERATOR_NAMESPACE];
 
 /// What is behind a world.
 pub enum Backing {
-    Sim(Sim),
+    Sim(SimulatedCluster),
     Real(Arc<Real>),
 }
 
@@ -37,7 +37,8 @@ pub enum Backing {
 pub struct World {
     pub backing: Backing,
     client: Client,
-    operator: RefCell<Option<Running>>,
+    operator: RefCell<Option<RunningOperator>>,
+    max_concurrent: usize,
     settings: RefCell<Settings>,
     /// What the operator's plans would have broken.
     pub promises: Promises,
@@ -48,35 +49,27 @@ pub struct World {
 }
 
 impl World {
-    /// An operator on the simulator, with settings that are usual.
-    pub async fn simulated() -> Self {
-        let world = Self::without_operator(Sim::new(0)).await;
+    /// Creates a simulated cluster with an operator.
+    pub async fn simulated(options: &ClusterOptions) -> Self {
+        let world = Self::without_operator(options).await;
         world.start_operator().await;
         world
     }
 
-    /// An operator on the simulator, whose istiods inject pods.
-    pub async fn simulated_injecting() -> Self {
-        let world = Self::without_operator(Sim::new(0)).await;
-        if let Backing::Sim(sim) = &world.backing {
-            sim.inject();
-        }
-        world.start_operator().await;
-        world
-    }
-
-    /// The simulator with our kinds in it, and nobody who serves them yet.
-    pub async fn without_operator(sim: Sim) -> Self {
-        let client = sim.client("tester");
-        let world = Self::over(Backing::Sim(sim), client);
+    /// Creates a simulated cluster with our definitions, but without an operator.
+    pub async fn without_operator(options: &ClusterOptions) -> Self {
+        let cluster = SimulatedCluster::new(catalog(), options).await.unwrap();
+        let client = cluster.client("tester");
+        let world = Self::over(Backing::Sim(cluster), client, options.max_concurrent);
         world.furnish().await;
         world
     }
 
-    /// The simulator as it is.
-    pub fn furnished(sim: Sim) -> Self {
-        let client = sim.client("tester");
-        Self::over(Backing::Sim(sim), client)
+    /// Creates a simulated cluster with the objects of another one, without an operator.
+    pub fn from_objects(options: &ClusterOptions, objects: Vec<Value>) -> Self {
+        let cluster = SimulatedCluster::from_objects(catalog(), options, objects).unwrap();
+        let client = cluster.client("tester");
+        Self::over(Backing::Sim(cluster), client, options.max_concurrent)
     }
 
     /// An operator on the real API server that the trials of this program share.
@@ -91,14 +84,14 @@ impl World {
 
     async fn on(real: Arc<Real>) -> Self {
         let client = real.client("tester");
-        let world = Self::over(Backing::Real(real), client);
+        let world = Self::over(Backing::Real(real), client, DEFAULT_MAX_CONCURRENT_RECONCILES);
         world.furnish().await;
         world.start_operator().await;
         world.sweep().await;
         world
     }
 
-    fn over(backing: Backing, client: Client) -> Self {
+    fn over(backing: Backing, client: Client, max_concurrent: usize) -> Self {
         let number = match &backing {
             Backing::Sim(_) => 0,
             Backing::Real(real) => real.next(),
@@ -108,6 +101,7 @@ impl World {
             backing,
             client,
             operator: RefCell::new(None),
+            max_concurrent,
             settings: RefCell::new(Settings {
                 operator_namespace: OPERATOR_NAMESPACE.into(),
                 ..Settings::default()
@@ -153,7 +147,7 @@ impl World {
     pub async fn start_operator(&self) {
         let clock = match &self.backing {
             Backing::Sim(sim) => sim.clock(),
-            Backing::Real(_) => super::operator::wall_clock(),
+            Backing::Real(_) => Clock::system(),
         };
         self.start_operator_by(self.operator_client(), clock);
     }
@@ -161,20 +155,33 @@ impl World {
     /// A client of the operator.
     pub fn operator_client(&self) -> Client {
         match &self.backing {
-            Backing::Sim(sim) => sim.limited_client(calls::OPERATOR),
+            Backing::Sim(sim) => operator_client(sim),
             Backing::Real(real) => real.client(calls::OPERATOR),
         }
     }
 
     /// The same with a client of its own, on a real server.
     pub fn start_operator_with(&self, client: Client) {
-        self.start_operator_by(client, super::operator::wall_clock());
+        self.start_operator_by(client, Clock::system());
     }
 
     fn start_operator_by(&self, client: Client, clock: Clock) {
         let settings = self.settings.borrow().clone();
-        let running = Running::start(client, settings, clock, &self.promises);
-        let old = self.operator.replace(Some(running));
+        let options = Options {
+            leader_elect: false,
+            max_concurrent: self.max_concurrent,
+            inspect: Some(self.promises.inspector()),
+            ..Options::default()
+        };
+        super::operator::init_log();
+        let operator = RunningOperator::start(Operator {
+            client,
+            catalog: catalog(),
+            settings,
+            options,
+            clock,
+        });
+        let old = self.operator.replace(Some(operator));
         assert!(old.is_none(), "two operators");
     }
 
@@ -182,7 +189,7 @@ impl World {
     pub async fn stop_operator(&self) {
         let running = self.operator.take();
         if let Some(running) = running {
-            running.stop().await;
+            let _ = running.stop().await;
         }
     }
 
@@ -201,7 +208,10 @@ impl World {
 
     /// What the operator said when it ended by itself.
     pub fn operator_ended(&self) -> bool {
-        self.operator.borrow().as_ref().is_some_and(Running::has_ended)
+        self.operator
+            .borrow()
+            .as_ref()
+            .is_some_and(RunningOperator::has_ended)
     }
 
     /// Other settings; the operator is started anew with them.
@@ -271,7 +281,7 @@ impl World {
     /// How the pods of a workload behave from now on.
     pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
         match &self.backing {
-            Backing::Sim(sim) => sim.cluster.with(|state| {
+            Backing::Sim(sim) => sim.sim().with(|state| {
                 state.scripts.add_workload(namespace, workload, script);
             }),
             Backing::Real(real) => real.behave(namespace, workload, script),
@@ -310,9 +320,6 @@ impl World {
 
     /// The raw conversation: method, path and body in, code and body out.
     pub async fn call(&self, method: &str, path: &str, content: &str, body: Option<Value>) -> (u16, Value) {
-        if let Backing::Sim(sim) = &self.backing {
-            sim.catch_up();
-        }
         let mut request = Request::builder().method(method).uri(path);
         if !content.is_empty() {
             request = request.header("content-type", content);
@@ -327,6 +334,33 @@ impl World {
         let bytes = reply.into_body().collect_bytes().await.unwrap();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
     }
+}
+
+fn catalog() -> Arc<Catalog> {
+    Arc::new(Catalog::embedded().unwrap())
+}
+
+/// Options of a simulated cluster whose webhooks admit everything.
+pub fn plain_options() -> ClusterOptions {
+    ClusterOptions {
+        trace: true,
+        inject: false,
+        admit_unserved: true,
+        ..ClusterOptions::default()
+    }
+}
+
+/// Options of a simulated cluster whose istiods inject pods.
+pub fn injecting_options() -> ClusterOptions {
+    ClusterOptions {
+        inject: true,
+        ..plain_options()
+    }
+}
+
+/// Returns a client with the rights of the operator's roles.
+pub fn operator_client(cluster: &SimulatedCluster) -> Client {
+    cluster.client_as(calls::OPERATOR, User::named(calls::OPERATOR, &["operators"]))
 }
 
 fn answer((code, body): (u16, Value)) -> Result<Value, String> {

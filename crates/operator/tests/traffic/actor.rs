@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options, run};
+use mainstay_operator::{Clock, Operator, Options};
 
 use crate::made::OPERATOR_NAMESPACE;
 
@@ -48,15 +48,14 @@ async fn operate(kubeconfig: &Path) {
         ..Options::default()
     };
     let catalog = Arc::new(Catalog::embedded().unwrap());
-    let ended = run(
+    let operator = Operator {
         client,
         catalog,
         settings,
         options,
-        Clock::system(),
-        std::future::pending(),
-    )
-    .await;
+        clock: Clock::system(),
+    };
+    let ended = operator.run(std::future::pending()).await;
     eprintln!("the operator ended: {ended:?}");
 }
 

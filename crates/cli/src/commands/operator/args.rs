@@ -53,7 +53,7 @@ pub(super) struct Args {
     pub(super) platform: Option<Platform>,
 
     /// Maximum number of concurrent reconciliations
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 5, value_name = "N")]
     pub(super) max_concurrent_reconciles: i64,
 
     /// Use leader election; disable it only for a single process

@@ -12,7 +12,7 @@ use mainstay_operator::server::{
     Bind, CertificateError, Certificates, ClusterGate, Server, serve_health, serve_metrics,
 };
 use mainstay_operator::settings::{self, ClusterSettings};
-use mainstay_operator::{Clock, Observer, Options, tls};
+use mainstay_operator::{Clock, Observer, Operator, Options, tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -104,8 +104,15 @@ async fn operate(
     let until = async move {
         let _ = stopped.wait_for(|stop| *stop).await;
     };
-    let ended =
-        mainstay_operator::run(client, catalog, found.settings, options, Clock::system(), until).await;
+    let ended = Operator {
+        client,
+        catalog,
+        settings: found.settings,
+        options,
+        clock: Clock::system(),
+    }
+    .run(until)
+    .await;
     let _ = stop.sender.send(true);
     for server in servers {
         server.ended().await;
@@ -193,7 +200,7 @@ fn unserved(error: &dyn std::error::Error) -> CliError {
 fn certificates(args: &Args, found: &ClusterSettings) -> Result<Certificates, CertificateError> {
     let profile = found.settings.tls.as_ref();
     if let Some(directory) = &args.metrics_cert_dir {
-        return Certificates::from_folder(directory, profile);
+        return Certificates::from_directory(directory, profile);
     }
     let service = format!("{METRICS_SERVICE}.{}.svc", found.settings.operator_namespace);
     let names = vec!["localhost".into(), "127.0.0.1".into(), service];

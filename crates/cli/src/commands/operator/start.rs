@@ -43,8 +43,12 @@ pub(super) fn inputs(args: &Args) -> Result<Inputs, CliError> {
 
 fn misconfigured(error: &ConfigError) -> CliError {
     match error {
-        ConfigError::Line { path, what, at } => {
-            let error = CliError::new(Kind::Config, what.as_str());
+        ConfigError::Line {
+            path,
+            problem,
+            position: at,
+        } => {
+            let error = CliError::new(Kind::Config, problem.as_str());
             error.at(&path.display().to_string(), at.line, at.column, at.source.clone())
         }
         ConfigError::Read { .. } => CliError::new(Kind::Config, chain(error)),

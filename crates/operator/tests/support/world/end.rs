@@ -95,7 +95,7 @@ impl World {
             }
         }
         if let Backing::Sim(sim) = &self.backing {
-            let calls = sim.calls(0);
+            let calls = super::time::traced_calls(sim.sim(), 0);
             let from = calls.len().saturating_sub(12);
             words.extend(calls[from..].iter().map(|call| call.line.clone()));
         }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use mainstay_sim::Cluster;
 use serde_json::Value;
 
 use super::{Backing, World, brief, has_condition};
@@ -159,7 +160,7 @@ impl World {
     /// As a Deployment would: a process that ended is started again.
     async fn revive_operator(&self) {
         if let Backing::Sim(sim) = &self.backing
-            && (sim.bury(calls::OPERATOR) || self.operator_ended())
+            && (restart_crashed(sim.sim()) || self.operator_ended())
         {
             self.restart_operator().await;
         }
@@ -171,7 +172,7 @@ impl World {
             panic!("only the simulator forgets on demand");
         };
         for _ in 0..75 {
-            sim.compact();
+            compact(sim.sim());
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
         self.rest().await;
@@ -186,7 +187,7 @@ impl World {
     /// From now on.
     pub fn mark(&self) -> Mark {
         match &self.backing {
-            Backing::Sim(sim) => sim.mark(),
+            Backing::Sim(sim) => Mark::Trace(sim.sim().with(|state| state.trace.text().len())),
             Backing::Real(real) => real.mark(),
         }
     }
@@ -194,7 +195,7 @@ impl World {
     /// What the operator asked since then.
     pub fn calls(&self, mark: &Mark) -> Vec<Call> {
         match (&self.backing, mark) {
-            (Backing::Sim(sim), Mark::Trace(from)) => sim.calls(*from),
+            (Backing::Sim(sim), Mark::Trace(from)) => traced_calls(sim.sim(), *from),
             (Backing::Real(_), Mark::Audit(audit)) => {
                 let entries = audit.entries().unwrap();
                 entries.iter().filter_map(calls::of_entry).collect()
@@ -225,4 +226,32 @@ impl World {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// Returns the operator's calls in the trace from this byte on.
+pub(super) fn traced_calls(sim: &Cluster, from: usize) -> Vec<Call> {
+    sim.with(|state| {
+        state.trace.text()[from..]
+            .lines()
+            .filter_map(calls::of_trace)
+            .collect()
+    })
+}
+
+/// Clears the crash of the operator's client, and returns whether there was one.
+fn restart_crashed(sim: &Cluster) -> bool {
+    sim.with(|state| {
+        let crashed = state.faults.has_crashed(calls::OPERATOR);
+        state.faults.restart_client(calls::OPERATOR);
+        crashed
+    })
+}
+
+/// Drops the event history: watches from earlier versions expire.
+fn compact(sim: &Cluster) {
+    sim.with(|state| {
+        let version = state.store.version() + 1;
+        state.store.advance_version(version);
+        state.store.compact(version);
+    });
 }

@@ -1,5 +1,5 @@
-//! Namespaces and pods as far as they matter: takes JSON, gives a name and the few labels and annotations that mean something to
-//! the mesh. All else, `managedFields` above all, is skipped while it is read and never held.
+//! Partial decoding of namespaces and pods: keeps the name and the labels and annotations that matter to the
+//! mesh. Everything else, `managedFields` above all, is skipped while decoding.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ use super::Item;
 /// A namespace or a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
-pub(crate) struct Light {
-    /// Who it is.
+pub(crate) struct PartialObject {
+    /// Its metadata.
     pub(crate) metadata: Metadata,
 }
 
-/// What matters of its metadata.
+/// The decoded part of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata {
@@ -27,16 +27,16 @@ pub(crate) struct Metadata {
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) resource_version: String,
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "known_keys")]
     pub(crate) labels: Labels,
-    #[serde(deserialize_with = "few")]
+    #[serde(deserialize_with = "known_keys")]
     pub(crate) annotations: Labels,
-    #[serde(rename = "deletionTimestamp", deserialize_with = "is_there")]
+    #[serde(rename = "deletionTimestamp", deserialize_with = "is_present")]
     pub(crate) is_deleting: bool,
     owner_references: Vec<Owner>,
 }
 
-/// An owner; only the one that controls matters.
+/// An owner reference; only the controller is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 struct Owner {
@@ -46,7 +46,7 @@ struct Owner {
 }
 
 impl Metadata {
-    /// The workload a pod belongs to.
+    /// Returns the workload that a pod belongs to.
     pub(crate) fn workload(&self) -> Option<WorkloadKey> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
         let controller = PodController {
@@ -57,8 +57,8 @@ impl Metadata {
     }
 }
 
-impl Light {
-    /// As a namespace.
+impl PartialObject {
+    /// Converts it into the observation of a namespace.
     pub(crate) fn namespace(self) -> Observation {
         let metadata = self.metadata;
         Observation::Namespace {
@@ -72,14 +72,14 @@ impl Light {
     }
 }
 
-impl Item for Light {
+impl Item for PartialObject {
     fn version(&self) -> &str {
         &self.metadata.resource_version
     }
 }
 
-/// The labels and annotations that mean something.
-const WORDS: [&str; 5] = [
+/// The labels and annotations that are kept.
+const KNOWN_KEYS: [&str; 5] = [
     REVISION_LABEL,
     INJECTION_LABEL,
     INJECT_LABEL,
@@ -87,29 +87,29 @@ const WORDS: [&str; 5] = [
     SKIP_MIGRATION,
 ];
 
-/// A key: one of the words, or none of them.
+/// A map key, if it is one of the known ones.
 struct Key(Option<&'static str>);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Word;
-        impl Visitor<'_> for Word {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
             type Value = Key;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
             fn visit_str<E>(self, text: &str) -> Result<Key, E> {
-                Ok(Key(WORDS.into_iter().find(|word| *word == text)))
+                Ok(Key(KNOWN_KEYS.into_iter().find(|key| *key == text)))
             }
         }
-        deserializer.deserialize_str(Word)
+        deserializer.deserialize_str(KeyVisitor)
     }
 }
 
-/// A map of which only our words are kept; `null` is an empty one.
-fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
-    struct Few;
-    impl<'de> Visitor<'de> for Few {
+/// Decodes a map and keeps the known keys; `null` is an empty map.
+fn known_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+    struct MapVisitor;
+    impl<'de> Visitor<'de> for MapVisitor {
         type Value = Labels;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a map")
@@ -119,10 +119,10 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
             let mut kept = Labels::new();
-            while let Some(Key(word)) = map.next_key()? {
-                match word {
-                    Some(word) => {
-                        kept.insert(word.to_owned(), map.next_value()?);
+            while let Some(Key(key)) = map.next_key()? {
+                match key {
+                    Some(key) => {
+                        kept.insert(key.to_owned(), map.next_value()?);
                     }
                     None => {
                         map.next_value::<IgnoredAny>()?;
@@ -132,10 +132,10 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
             Ok(kept)
         }
     }
-    deserializer.deserialize_any(Few)
+    deserializer.deserialize_any(MapVisitor)
 }
 
-fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: &str) {
-        let light: Light = serde_json::from_str(json).unwrap();
+        let object: PartialObject = serde_json::from_str(json).unwrap();
         let Metadata {
             name,
             namespace,
@@ -153,7 +153,7 @@ mod tests {
             annotations,
             is_deleting,
             ..
-        } = light.metadata;
+        } = object.metadata;
         assert_eq!(
             format!("{namespace}/{name} {resource_version} {labels:?} {annotations:?} {is_deleting}"),
             expected
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_matters_is_kept() {
+    fn only_known_keys_are_kept() {
         check(
             r#"{"kind": "PartialObjectMetadata", "metadata": {"name": "p", "namespace": "n", "resourceVersion": "7",
                 "labels": {"app": "x", "istio.io/rev": "r"}, "annotations": {"istio.io/rev": "s", "b": "c"},
