@@ -1,8 +1,8 @@
 //! Reads charts from a directory. Rejects links and charts that exceed the limits.
 //!
 //! ```text
-//! <directory>/<version>/<flavour>/charts/<chart>/…      layout of `resources/` and the user's catalog
-//! <directory>/<version>/charts/<chart>/…                layout of the Sail Operator's image, for both flavours
+//! <directory>/<version>/<flavour>/charts/<chart>/…    layout of `resources/` and the user's catalog
+//! <directory>/<version>/charts/<chart>/…              layout of the Sail Operator's image, for both flavours
 //! ```
 #![allow(clippy::disallowed_methods, reason = "I/O module: reads directories")]
 

@@ -1,4 +1,4 @@
-//! Go's `strings` package on bytes: cutting, trimming, searching and splitting, also where the text is no UTF-8.
+//! Go's `strings` package on bytes, including invalid UTF-8: trimming, searching, replacing and splitting.
 
 use mainstay_gostd::unicode;
 use mainstay_gostd::utf8;
@@ -10,9 +10,9 @@ pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
     trim_by(text, unicode::is_space)
 }
 
-/// `strings.Trim`: every leading and trailing character of `cutset`.
+/// `strings.Trim`: removes leading and trailing characters of `cutset`.
 pub(crate) fn trim<'a>(text: &'a [u8], cutset: &[u8]) -> &'a [u8] {
-    // Go compares bytes when the whole set is ASCII; a byte that is no UTF-8 then is in no set, as here.
+    // Go compares bytes when the whole set is ASCII; an invalid byte is then in no set, as here.
     let set: Vec<char> = utf8::runes(cutset).map(|(rune, _)| rune).collect();
     trim_by(text, |rune| set.contains(&rune))
 }
@@ -33,7 +33,7 @@ fn trim_by(mut text: &[u8], inside: impl Fn(char) -> bool) -> &[u8] {
     text
 }
 
-/// `strings.Replace` of every `old`; an empty `old` stands before each character and at the end.
+/// `strings.ReplaceAll`; an empty `old` matches before each character and at the end.
 pub(crate) fn replace_all(
     meter: &mut Meter,
     text: &[u8],
@@ -70,7 +70,7 @@ fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, Lim
     Ok(out)
 }
 
-/// `strings.SplitN`: at most `limit` parts where there is a limit; an empty separator splits between characters.
+/// `strings.SplitN`: at most `limit` parts; an empty separator splits between characters.
 pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) -> Vec<&'a [u8]> {
     let limit = limit.unwrap_or(usize::MAX);
     if limit == 0 {
@@ -97,7 +97,7 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) 
     parts
 }
 
-/// How many parts [`split`] makes where there is no limit.
+/// Returns the number of parts of [`split`] without a limit.
 pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
     match separator {
         [] => utf8::runes(text).count(),
@@ -106,7 +106,7 @@ pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
     }
 }
 
-/// Where the character after the first one starts; the last one is left to the caller.
+/// Returns the position of the second character, or `None` if there is only one.
 fn next_rune(text: &[u8]) -> Option<usize> {
     utf8::decode(text)
         .map(|(_, len)| len)

@@ -1,4 +1,5 @@
-//! Letter case as Go's standard library and the goutils package change it; see [`words`] for the xstrings package.
+//! Letter case conversions of Go's standard library and the goutils package; see [`words`] for the xstrings
+//! package.
 
 mod words;
 
@@ -21,7 +22,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("kebabcase", &[String], kebabcase),
 ];
 
-/// Runs `change` over argument 0, whose result is at most four times as long.
+/// Applies `change` to argument 0; the result is at most four times as long.
 fn changed(call: &mut Call<'_>, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(text.len())?;
@@ -101,7 +102,7 @@ fn swap(rune: char, after_space: &mut bool) -> char {
     }
 }
 
-/// The first byte of each word, as a Latin-1 character: goutils walks bytes.
+/// Returns the first byte of each word as a Latin-1 character: goutils iterates over bytes.
 fn initials(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut after_gap = true;
     changed(call, |text| {

@@ -1,4 +1,4 @@
-//! Any value as a number, as the `cast` package of Go makes it: takes a value, gives a number, zero for what is none.
+//! Conversion of any value to a number, as Go's `cast` package does; zero for other values.
 
 use mainstay_template::Value;
 

@@ -1,11 +1,13 @@
-//! Hashes, ciphers, passwords, keys and certificates, in the forms Go's crypto packages give them. All randomness is the
-//! host's. Slow functions cost fuel in proportion, so that a template cannot keep a machine busy with them.
+//! Hashes, ciphers, passwords, keys and certificates in the formats of Go's crypto packages. All randomness
+//! comes from the host. Slow functions consume proportionally more fuel, so that a template cannot keep a
+//! machine busy with them.
 
 mod aes;
 mod certificate;
 mod der;
 mod drbg;
 mod dsa;
+mod error;
 mod key;
 mod password;
 mod pem;
@@ -24,7 +26,7 @@ use dsa::DsaKey;
 use key::PrivateKey;
 use rsa::RsaKey;
 
-/// What functions cost that work long on little input: few enough for any chart, too many for a loop.
+/// Fuel for functions that are slow for short input: low enough for any chart, too high for a loop.
 const RSA_2048_STEPS: u64 = 1_000_000;
 const RSA_4096_STEPS: u64 = 4_000_000;
 const DSA_STEPS: u64 = 4_000_000;
@@ -82,7 +84,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn adler32(text: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
-    // So many bytes fit before either sum can overflow.
+    // The longest chunk for which neither sum overflows.
     let (low, high) = text.chunks(5_552).fold((1, 0), |(low, high), chunk| {
         let (low, high) = chunk.iter().fold((low, high), |(low, high): (u32, u32), byte| {
             let low = low + u32::from(*byte);

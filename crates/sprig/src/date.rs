@@ -1,5 +1,5 @@
-//! Times and durations, as Go's time package reads, counts and writes them. The clock is the host's; local time is UTC,
-//! so that a render gives the same everywhere; zones come from the database in the binary.
+//! Times and durations of Go's time package. The host provides the clock; local time is UTC, so that a render
+//! does not depend on the machine; zones come from the embedded database.
 
 mod civil;
 mod format;
@@ -15,7 +15,7 @@ use mainstay_template::{Call, Failure, Function, IntKind, Type, Value};
 use crate::table::fixed;
 pub(crate) use civil::Civil;
 use object::TIME;
-use parse::parse_time;
+use parse::{ParseTimeError, parse_time};
 use time::Time;
 use zone::format_in;
 
@@ -42,10 +42,12 @@ pub(crate) const TABLE: &[Function] = &[
         Ok(Value::object(read(call).unwrap_or_else(|_| Time::zero())))
     }),
     fixed("mustToDate", TWO, |call| {
-        read(call).map(Value::object).map_err(Failure::Message)
+        read(call)
+            .map(Value::object)
+            .map_err(|error| Failure::message(error.to_string()))
     }),
     fixed("ago", &[Type::Any], ago),
-    fixed("duration", &[Type::Any], duration_of_seconds),
+    fixed("duration", &[Type::Any], duration_from_seconds),
     fixed("durationRound", &[Type::Any], duration_round),
     fixed("unixEpoch", &[TIME], |call| {
         Ok(time_arg(call, 0)?.seconds.to_string().into())
@@ -61,8 +63,8 @@ fn time_arg(call: &Call<'_>, index: usize) -> Result<Time, Failure> {
     time.ok_or_else(|| Failure::message("wrong type for value; expected time.Time"))
 }
 
-/// The moment argument `index` stands for: a time, a number of seconds, or now.
-fn moment(call: &mut Call<'_>, index: usize) -> Time {
+/// Converts argument `index` to a time: a time, a number of seconds, or now.
+fn time_argument(call: &mut Call<'_>, index: usize) -> Time {
     match call.args.get(index) {
         Some(Value::Int(seconds, _)) => Time::unix(*seconds),
         Some(other) => other.native::<Time>().cloned().unwrap_or_else(|| now(call)),
@@ -70,8 +72,8 @@ fn moment(call: &mut Call<'_>, index: usize) -> Time {
     }
 }
 
-/// Formats argument `time` in the zone of argument `zone`, local without one, by the layout of argument `layout`, which
-/// is a plain date without one.
+/// Formats argument `time` with argument `layout`, by default a date, in the zone of argument `zone`, by
+/// default local.
 fn show(
     call: &mut Call<'_>,
     time: usize,
@@ -80,10 +82,10 @@ fn show(
 ) -> Result<Value, Failure> {
     let zone = zone.map_or_else(|| "Local".into(), |index| call.str(index));
     let layout = layout.map_or_else(|| "2006-01-02".into(), |index| call.str(index));
-    // The longest element a byte of a layout can stand for is a month in letters, or an unnamed zone.
+    // The longest output per byte of a layout is a month name or an unnamed zone.
     call.meter.string(layout.len().saturating_mul(9))?;
     call.meter.consume_fuel(layout.len() as u64)?;
-    let time = moment(call, time);
+    let time = time_argument(call, time);
     Ok(Value::string(format_in(&time, &zone, &layout)))
 }
 
@@ -100,20 +102,20 @@ fn must_modify(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::object(time_arg(call, 1)?.add(span)))
 }
 
-fn read(call: &mut Call<'_>) -> Result<Time, String> {
+fn read(call: &mut Call<'_>) -> Result<Time, ParseTimeError> {
     parse_time(&call.str(0), &call.str(1))
 }
 
 fn ago(call: &mut Call<'_>) -> Result<Value, Failure> {
     let time = match call.args.first() {
-        // The one place where Sprig forgot this width.
+        // Sprig does not handle this width here.
         Some(Value::Int(_, IntKind::Int32)) => now(call),
-        _ => moment(call, 0),
+        _ => time_argument(call, 0),
     };
     Ok(format_duration(round_duration(now(call).since(&time), SECOND)).into())
 }
 
-fn duration_of_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
+fn duration_from_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
     let seconds = match call.args.first() {
         Some(Value::String(text)) => parse_int(text),
         Some(Value::Int(seconds, IntKind::Int64)) => *seconds,
@@ -122,7 +124,7 @@ fn duration_of_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(format_duration(seconds.wrapping_mul(SECOND)).into())
 }
 
-/// What `strconv.ParseInt` gives where its error is ignored: the nearest number in range, or zero.
+/// Returns the value of `strconv.ParseInt` regardless of its error: the nearest number in range, or zero.
 fn parse_int(text: &[u8]) -> i64 {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),

@@ -1,4 +1,4 @@
-//! Emptiness, defaults and choices.
+//! Functions for empty values, defaults and choices.
 
 use mainstay_template::Type::{Any, Bool};
 use mainstay_template::{Call, Failure, Function, GoKind, Value};
@@ -14,7 +14,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("ternary", &[Any, Any, Bool], ternary),
 ];
 
-/// Whether `value` is the zero of its type, or of length zero. Structs never are.
+/// Whether `value` is the zero value of its type or has length zero. Structs are never empty.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Nil => true,

@@ -1,4 +1,5 @@
-//! Maps: changed in place, visible through every alias. Where Go walks a map in no order, these walk it by key.
+//! Functions for maps. Maps are changed in place, which is visible through all aliases, and iterated in the
+//! order of keys, where Go's order is random.
 
 mod copy;
 mod dig;
@@ -27,12 +28,12 @@ const TABLE: &[Function] = &[
     fixed("values", &[MapOfAny], values),
 ];
 
-/// Argument `index`; a nil is a nil map.
+/// Returns argument `index` as a map; nil is a nil map.
 fn map_arg(call: &Call<'_>, index: usize) -> Map {
     call.map(index).unwrap_or_else(|| Map::nil(MapType::Any))
 }
 
-/// Each key with the value after it; a key that is left over gets an empty string.
+/// Pairs each key with the following value; a last key without a value is paired with an empty string.
 fn dict(call: &mut Call<'_>) -> Result<Value, Failure> {
     pay_for_entries(call.meter, call.args.len().div_ceil(2))?;
     let mut entries = BTreeMap::new();

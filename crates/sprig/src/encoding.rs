@@ -1,4 +1,4 @@
-//! Base64 and base32: takes and gives strings; what cannot be decoded gives Go's error text in place of the result.
+//! Base64 and base32; decoding errors are returned as text, as in Sprig.
 
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Value};
@@ -15,17 +15,22 @@ pub(crate) const TABLE: &[Function] = &[
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The place of the byte that could not be decoded.
+/// Position of the byte that cannot be decoded.
 struct Corrupt(usize);
 
-/// Standard base64, for functions that print bytes.
+/// Encodes standard base64.
 pub(crate) fn encode_base64(bytes: &[u8]) -> std::string::String {
     std::string::String::from_utf8(encode(bytes, BASE64, 6, 4)).unwrap_or_default()
 }
 
-/// The bytes of standard base64, or Go's error text.
-pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, std::string::String> {
-    decode64(text).map_err(|Corrupt(at)| format!("illegal base64 data at input byte {at}"))
+/// Invalid base64, with Go's message.
+#[derive(Debug, thiserror::Error)]
+#[error("illegal base64 data at input byte {0}")]
+pub(crate) struct Base64Error(usize);
+
+/// Decodes standard base64.
+pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, Base64Error> {
+    decode64(text).map_err(|Corrupt(at)| Base64Error(at))
 }
 
 fn b64enc(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -60,7 +65,7 @@ fn decoded(result: Result<Vec<u8>, Corrupt>, name: &str) -> Value {
     }
 }
 
-/// Digits of `width` bits each, padded to groups of `group`.
+/// Encodes bytes as digits of `width` bits, padded to groups of `group`.
 fn encode(bytes: &[u8], digits: &[u8], width: u32, group: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() * 8 / width as usize + group);
     let (mut bits, mut count) = (0_u32, 0);
@@ -127,7 +132,7 @@ fn decode64(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
             return Err(Corrupt(at));
         }
     }
-    // Go blames the place as many bytes back as digits are left over, newlines or not.
+    // Go reports the position as many bytes back as there are remaining digits, including newlines.
     if have == 0 {
         Ok(out)
     } else {
@@ -135,7 +140,7 @@ fn decode64(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
     }
 }
 
-/// Checks the padding that starts at `at` after `have` digits of a group, and that nothing follows it.
+/// Checks the padding at `at` after `have` digits of a group, and that no data follows it.
 fn end64(text: &[u8], at: usize, have: u32) -> Result<(), Corrupt> {
     let skip = |mut at: usize| {
         while text.get(at).copied().is_some_and(is_newline) {
@@ -174,7 +179,7 @@ fn decode32(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
     Ok(out)
 }
 
-/// Up to eight digits and how many they were; fewer only before valid padding at the end.
+/// Reads up to eight digits and returns their number; fewer only before valid padding at the end.
 fn group32(group: &[u8], start: usize, total: usize) -> Result<(u64, u32), Corrupt> {
     let (mut bits, mut have) = (0, 0);
     for (place, &byte) in group.iter().take(8).enumerate() {

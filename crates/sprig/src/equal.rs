@@ -1,11 +1,11 @@
-//! `reflect.DeepEqual`: takes two values, says whether they have the same type and contents all the way down.
+//! `reflect.DeepEqual`.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use mainstay_template::{LimitExceeded, List, Map, Meter, Value, ensure_stack};
 
-/// Whether `a` and `b` are deeply equal. Numbers of different types never are.
+/// Whether `a` and `b` are deeply equal. Numbers of different types are never equal.
 pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, LimitExceeded> {
     Comparison {
         meter,
@@ -15,15 +15,15 @@ pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, 
     .values(a, b)
 }
 
-/// From this depth on pairs are remembered: above it, comparing twice is cheaper.
+/// Depth from which compared pairs are recorded; at lower depths comparing twice is cheaper.
 const REMEMBERED_DEPTH: usize = 8;
 
-/// One comparison under way.
+/// A comparison in progress.
 struct Comparison<'a> {
     meter: &'a mut Meter,
     depth: usize,
-    /// Pairs whose comparison has begun. Go takes them for equal when it meets them again: either they are, or the one
-    /// under way will say so.
+    /// Pairs being compared. Like Go, a pair that occurs again counts as equal: a difference is found by the
+    /// comparison in progress.
     seen: HashSet<(usize, usize)>,
 }
 
@@ -96,7 +96,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether `test` holds for every item.
+/// Whether `test` returns true for every item.
 fn all<T>(
     items: &mut impl Iterator<Item = T>,
     mut test: impl FnMut(T) -> Result<bool, LimitExceeded>,

@@ -1,4 +1,4 @@
-//! What only speaks or fails.
+//! `fail` and `hello`.
 
 use mainstay_gostd::utf8::to_string_lossy;
 use mainstay_template::Type::String;

@@ -1,4 +1,4 @@
-//! JSON, both ways: takes a value, gives its text as Go's encoder writes it; takes text, gives a value.
+//! JSON functions with the output of Go's encoder.
 
 use mainstay_template::Type::{Any, String};
 use mainstay_template::{Call, Failure, Function, Value};
@@ -30,11 +30,11 @@ fn must_to_raw_json(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    forgiving(must_to_json(call), Value::from(""))
+    or_fallback(must_to_json(call), Value::from(""))
 }
 
 fn to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    forgiving(must_to_pretty_json(call), Value::from(""))
+    or_fallback(must_to_pretty_json(call), Value::from(""))
 }
 
 fn written(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure> {
@@ -46,8 +46,8 @@ fn written(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure
     Ok(Value::from(text))
 }
 
-/// `result`, with `fallback` for what a Go error would be; limits stay.
-fn forgiving(result: Result<Value, Failure>, fallback: Value) -> Result<Value, Failure> {
+/// Returns `fallback` for a Go error; exceeded limits stay errors.
+fn or_fallback(result: Result<Value, Failure>, fallback: Value) -> Result<Value, Failure> {
     match result {
         Err(Failure::Message(_)) => Ok(fallback),
         other => other,
@@ -55,7 +55,7 @@ fn forgiving(result: Result<Value, Failure>, fallback: Value) -> Result<Value, F
 }
 
 fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    forgiving(must_from_json(call), Value::Nil)
+    or_fallback(must_from_json(call), Value::Nil)
 }
 
 fn must_from_json(call: &mut Call<'_>) -> Result<Value, Failure> {

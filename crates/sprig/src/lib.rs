@@ -1,10 +1,9 @@
-//! The Sprig function library for mainstay-template: takes nothing, gives a table of functions that behave as Sprig 3.3.0
-//! does, byte for byte and in their error texts. Reads no clock, file, network or environment: what a function needs from
-//! outside it asks the render's host for.
+//! The Sprig 3.3.0 function library for mainstay-template, with identical output and error texts. Functions
+//! do not access the clock, files, network or environment; they use the render's host.
 
-// Every function has the signature of a row, also those that cannot fail.
+// All functions have the same signature, including those that cannot fail.
 #![allow(clippy::unnecessary_wraps)]
-// Go compares floats exactly, and so must we.
+// Floats are compared exactly, as in Go.
 #![allow(clippy::float_cmp)]
 
 mod bytes;
@@ -38,7 +37,7 @@ use std::sync::LazyLock;
 
 use mainstay_template::Function;
 
-/// Every function of Sprig but those of [`environment`], in no particular order.
+/// Returns all functions except those of [`environment`], unordered.
 #[must_use]
 pub fn functions() -> &'static [Function] {
     static ALL: LazyLock<Vec<Function>> =
@@ -46,7 +45,7 @@ pub fn functions() -> &'static [Function] {
     &ALL
 }
 
-/// `env` and `expandenv`, which Helm takes away from charts.
+/// Returns `env` and `expandenv`, which Helm removes from charts.
 #[must_use]
 pub fn environment() -> &'static [Function] {
     os::TABLE
@@ -68,7 +67,7 @@ const TABLES: &[&[Function]] = &[
     url::TABLE,
 ];
 
-/// The tables of subjects that fill more than one.
+/// Modules with several tables.
 const GROUPS: &[&[&[Function]]] = &[
     crypto::TABLES,
     dict::TABLES,

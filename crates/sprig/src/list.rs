@@ -1,5 +1,6 @@
-//! Lists: never changed in place, always made anew, and paid for by the item. A function that has a `must` twin does the
-//! same as it: in Go one panics where the other returns the error, and a template shows both alike.
+//! Functions for lists. Lists are never changed in place; each item of a new list consumes fuel. A function
+//! and its `must` variant are identical: in Go one panics and the other returns the error, which templates
+//! print in the same way.
 
 mod part;
 
@@ -37,21 +38,21 @@ const TABLE: &[Function] = &[
     fixed("mustChunk", &[Int, Any], chunk),
 ];
 
-/// What Go says of a nil where it wanted to know the type.
+/// Go's message for the type of nil.
 const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Argument `index` as a list that is only looked at; `complaint` comes before the kind of what is none.
-fn look_at(call: &Call<'_>, index: usize, complaint: &str) -> Result<List, Failure> {
+/// Returns argument `index` as a list for reading; `message` precedes the kind of another value in the error.
+fn look_at(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failure> {
     match call.args.get(index) {
         Some(Value::List(list)) => Ok(list.clone()),
         None | Some(Value::Nil) => Err(Failure::message(NIL)),
-        Some(other) => Err(Failure::message(format!("{complaint} {}", other.kind_name()))),
+        Some(other) => Err(Failure::message(format!("{message} {}", other.kind_name()))),
     }
 }
 
-/// Argument `index` as a list that will be copied, paid for with room for `more` items.
-fn list_arg(call: &mut Call<'_>, index: usize, more: usize, complaint: &str) -> Result<List, Failure> {
-    let list = look_at(call, index, complaint)?;
+/// Returns argument `index` as a list for copying; consumes fuel for its items and `more` additional ones.
+fn list_arg(call: &mut Call<'_>, index: usize, more: usize, message: &str) -> Result<List, Failure> {
+    let list = look_at(call, index, message)?;
     pay_for_items(call.meter, list.items().len() + more)?;
     Ok(list)
 }
@@ -120,7 +121,7 @@ fn compact(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn uniq(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 0, 0, "Cannot find uniq on type")?;
     let mut kept = Vec::new();
-    // Strings are the usual case and need no comparison with every other item.
+    // Strings are the common case and do not need pairwise comparison.
     let mut strings = std::collections::HashSet::new();
     for item in list.items() {
         let fresh = match item {
@@ -164,7 +165,7 @@ fn is_among(call: &mut Call<'_>, items: &[Value], needle: &Value) -> Result<bool
     Ok(false)
 }
 
-/// Pieces of so many items.
+/// `chunk`: splits a list into chunks of the given size.
 fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 1, 0, "Cannot chunk type")?;
     let size = chunk_size(list.items().len(), call.int(0))?;
@@ -177,8 +178,8 @@ fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::List(List::new(ListType::ListOfAny, pieces)))
 }
 
-/// The size of a piece. One below one is as Go's arithmetic has it: a piece of negative length panics, and before that comes
-/// the number of pieces, which may be none, one, or negative itself.
+/// Returns the chunk size. For sizes below one the result follows Go's arithmetic: a negative chunk length
+/// panics, and the number of chunks, which is computed first, may be zero, one or negative.
 fn chunk_size(len: usize, size: i64) -> Result<usize, Failure> {
     let panics = match size {
         1.. => false,

@@ -1,4 +1,4 @@
-//! Host names: Helm answers every one with an empty string, and so do we, since templates must not reach the network.
+//! `getHostByName`: always an empty string, as in Helm, since templates have no network access.
 
 use mainstay_template::{Function, Type};
 

@@ -1,15 +1,16 @@
-//! Numbers written as text, read as Go's `strconv` reads them: takes bytes, gives integers or floats.
+//! Parses numbers as Go's `strconv` does.
 
-/// Why text is no integer.
+/// A text that is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotInt {
-    /// It is not written like one.
+    /// The syntax is invalid.
     Syntax,
-    /// It does not fit; this is the nearest that does.
+    /// The number is out of range; contains the nearest value.
     Range(i64),
 }
 
-/// `strconv.ParseInt` of 64 bits; base 0 takes it from the prefix and allows underscores between digits.
+/// `strconv.ParseInt` with 64 bits; base 0 means that the prefix decides, and allows underscores between
+/// digits.
 pub(crate) fn parse_int(text: &[u8], base: u32) -> Result<i64, NotInt> {
     let (negative, digits) = match text.split_first() {
         Some((b'+', rest)) => (false, rest),
@@ -28,7 +29,7 @@ pub(crate) fn parse_int(text: &[u8], base: u32) -> Result<i64, NotInt> {
     }
 }
 
-/// The digits as a number; more than 64 bits are all alike.
+/// Returns the value of the digits; values above 64 bits are not distinguished.
 fn parse_size(text: &[u8], base: u32) -> Option<u64> {
     let (radix, digits) = if base == 0 { prefixed(text) } else { (base, text) };
     let mut size = Some(0_u64);
@@ -39,7 +40,7 @@ fn parse_size(text: &[u8], base: u32) -> Option<u64> {
         let digit = char::from(byte).to_digit(36).filter(|digit| *digit < radix)?;
         size = size.and_then(|size| size.checked_mul(u64::from(radix))?.checked_add(u64::from(digit)));
         if size.is_none() {
-            // Go stops reading here, so what follows may be anything.
+            // Go stops here and does not check the remaining characters.
             return Some(u64::MAX);
         }
     }
@@ -59,7 +60,7 @@ fn prefixed(text: &[u8]) -> (u32, &[u8]) {
     }
 }
 
-/// Whether every underscore stands between digits, or between a prefix and a digit.
+/// Whether every underscore is between digits, or between a prefix and a digit.
 fn underscores_fit(text: &[u8]) -> bool {
     let text = text
         .strip_prefix(b"+")
@@ -82,7 +83,7 @@ fn underscores_fit(text: &[u8]) -> bool {
     !after_underscore
 }
 
-/// `strconv.ParseFloat` of 64 bits; `None` also where the number is too large.
+/// `strconv.ParseFloat` with 64 bits; `None` also if the number is too large.
 pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
     if let Some(special) = special(text) {
         return Some(special);
@@ -121,7 +122,7 @@ fn parse_decimal(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Hexadecimal digits with a binary exponent, which Go requires.
+/// Parses hexadecimal digits with a binary exponent, which Go requires.
 fn parse_hex(text: &[u8]) -> Option<f64> {
     let split = text.iter().position(|byte| matches!(byte, b'p' | b'P'))?;
     let (digits, exponent) = (text.get(..split)?, text.get(split + 1..)?);
@@ -152,7 +153,8 @@ fn parse_hex(text: &[u8]) -> Option<f64> {
     Some(round_binary(mantissa, scale + exponent, sticky))
 }
 
-/// `mantissa` × 2^`exponent`, and a little more where `sticky`, to the nearest float.
+/// Returns the float nearest to `mantissa` × 2^`exponent`; `sticky` means that the exact value is slightly
+/// larger.
 fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     if mantissa == 0 {
         return 0.0;
@@ -172,7 +174,7 @@ fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     ldexp((kept + u128::from(up)) as f64, exponent + drop)
 }
 
-/// `fraction` × 2^`exponent`, rounded once. The fraction is zero or a normal number.
+/// Returns `fraction` × 2^`exponent`, rounded once. The fraction is zero or a normal number.
 pub(crate) fn ldexp(fraction: f64, exponent: i64) -> f64 {
     if fraction == 0.0 {
         return fraction;

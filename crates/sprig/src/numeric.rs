@@ -1,5 +1,5 @@
-//! Integers: takes anything, makes it a 64-bit integer, and wraps around as Go does. See [`float`] for decimals and
-//! [`range`] for sequences.
+//! Integer functions: arguments of any type are converted to 64-bit integers, which wrap around as in Go. See
+//! [`float`] for decimals and [`range`] for sequences.
 
 mod decimal;
 mod float;
@@ -32,12 +32,12 @@ const TABLE: &[Function] = &[
     variadic("min", &[Any, Any], min),
 ];
 
-/// Argument `index` as an integer.
+/// Returns argument `index` as an integer.
 fn arg(call: &Call<'_>, index: usize) -> i64 {
     call.args.get(index).map_or(0, to_int)
 }
 
-/// The arguments as integers, folded.
+/// Folds the arguments as integers.
 fn folded(call: &mut Call<'_>, fold: fn(i64, i64) -> i64) -> Result<Value, Failure> {
     call.meter.consume_fuel(call.args.len() as u64)?;
     Ok(Value::int64(
@@ -65,7 +65,7 @@ fn float64(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Float(to_float(&call.arg(0))))
 }
 
-/// Octal digits to an integer, zero where they are none.
+/// Parses octal digits; returns zero if they are invalid.
 fn to_decimal(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = text::of(call.meter, &call.arg(0))?;
     Ok(Value::int64(number::parse_int(&text, 8).unwrap_or(0)))

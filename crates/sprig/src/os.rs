@@ -1,5 +1,5 @@
-//! The process environment, in a table of its own since Helm takes it away from charts. It is empty here: a render depends
-//! on nothing that was not given to it.
+//! `env` and `expandenv`, in a separate table since Helm removes them from charts. The environment is always
+//! empty: a render depends only on its inputs.
 
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
@@ -10,7 +10,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("expandenv", &[Type::String], expand_env),
 ];
 
-/// The text with every variable replaced by nothing.
+/// Removes all variables from a text.
 fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     let mut out = Vec::with_capacity(text.len());
@@ -29,7 +29,7 @@ fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// How many bytes after a `$` name a variable; `None` where the `$` stands for itself.
+/// Returns the length of the variable name after a `$`; `None` if the `$` is literal.
 fn variable(text: &[u8]) -> Option<usize> {
     match text {
         [b'{', rest @ ..] => Some(braced(rest)),
@@ -45,12 +45,12 @@ fn variable(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The same after `${`: a broken one is eaten as Go eats it.
+/// Returns the length of the variable name after `${`; invalid syntax is consumed as in Go.
 fn braced(rest: &[u8]) -> usize {
     match rest.iter().position(|b| *b == b'}') {
-        // `${}` is bad syntax: both braces go.
+        // `${}` is invalid: both braces are removed.
         Some(end) => end + 2,
-        // Without an end only the opening goes.
+        // Without a closing brace only the opening one is removed.
         None => 1,
     }
 }

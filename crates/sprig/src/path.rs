@@ -1,4 +1,4 @@
-//! Slash-separated paths: takes and gives text, touches no file. The `os…` variants are those of Linux, hence the same.
+//! Slash-separated paths. The `os…` variants behave as on Linux and are identical.
 
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Str, Value};
@@ -18,7 +18,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("osIsAbs", &[String], is_abs),
 ];
 
-/// Argument 0, its length paid for.
+/// Returns argument 0 after consuming fuel for its length.
 fn path(call: &mut Call<'_>) -> Result<Str, Failure> {
     let path = call.str(0);
     call.meter.string(path.len())?;
@@ -65,7 +65,7 @@ fn is_abs(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::from(call.str(0).first() == Some(&b'/')))
 }
 
-/// The shortest path that names the same place, by its text alone.
+/// Returns the shortest lexically equivalent path (`path.Clean`).
 fn cleaned(path: &[u8]) -> Vec<u8> {
     let rooted = path.first() == Some(&b'/');
     let mut kept: Vec<&[u8]> = Vec::new();

@@ -1,4 +1,4 @@
-//! Random strings and numbers, from the host's entropy and nothing else: the same seed gives the same output.
+//! Random strings and numbers from the host's entropy; the same entropy results in the same output.
 
 mod source;
 
@@ -28,7 +28,7 @@ const ALPHANUMERIC: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const ASCII: &[u8] =
     b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
-/// As many characters of `set` as asked for; a negative count gives none.
+/// Returns the requested number of characters of `set`; a negative count returns none.
 fn characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
     let count = usize::try_from(call.int(0)).unwrap_or(0);
     call.meter.string(count)?;
@@ -49,7 +49,7 @@ fn rand_bytes(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(encode_base64(&bytes).into())
 }
 
-/// At least the first and less than the second.
+/// `randInt`: at least the first argument and less than the second.
 fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (min, max) = (call.int(0), call.int(1));
     match max.wrapping_sub(min) {

@@ -1,5 +1,5 @@
-//! Regular expressions: Go's syntax, matching rules and error texts, on the engines of the `regex` project, which run in
-//! time linear in the text. Knows nothing of other syntaxes.
+//! Regular expressions with Go's syntax, matching rules and error texts, on the engines of the `regex`
+//! project, which run in time linear in the text.
 
 mod class;
 mod cursor;
@@ -46,7 +46,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("regexQuoteMeta", &[Type::String], quote_meta),
 ];
 
-/// How an expression is compiled: the `must` functions return the error, the others panic with it.
+/// Handling of an invalid expression: the `must` functions return the error, the others panic with it.
 type Compile = fn(&mut Call<'_>) -> Result<Rc<Program>, Failure>;
 
 fn must(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
@@ -62,7 +62,7 @@ fn panicking(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
 fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64)?;
-    let program = Program::of(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
+    let program = Program::cached(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
     program.pay(call.str(1).len(), call.meter)?;
     Ok(program)
 }
@@ -72,7 +72,7 @@ fn is_match(call: &mut Call<'_>, compile: Compile) -> Result<bool, Failure> {
     Ok(program.is_match(&Haystack::new(&call.str(1))))
 }
 
-/// An expression that cannot be compiled matches nothing.
+/// An invalid expression matches nothing.
 fn matches_quietly(call: &mut Call<'_>) -> Result<Value, Failure> {
     match is_match(call, must) {
         Err(Failure::Message(_)) => Ok(false.into()),
@@ -103,7 +103,7 @@ fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     ))
 }
 
-/// A negative count asks for all.
+/// A negative count means all.
 fn limit(count: i64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
@@ -163,7 +163,7 @@ pub struct Regex(Rc<Program>);
 impl Regex {
     /// Compiles `text`.
     pub fn compile(text: &str) -> Result<Self, RegexError> {
-        Program::of(text.as_bytes()).map(Self)
+        Program::cached(text.as_bytes()).map(Self)
     }
 
     /// Whether `text` contains a match.

@@ -1,5 +1,5 @@
-//! Semantic versions and constraints on them, as Masterminds' semver 3.5 reads and compares them: the functions `semver`
-//! and `semverCompare`, and the types behind them for whoever checks versions outside templates.
+//! Semantic versions and constraints of Masterminds' semver 3.5: the functions `semver` and `semverCompare`,
+//! and their types for use outside of templates.
 
 mod constraint;
 mod object;

@@ -1,5 +1,4 @@
-//! Strings: cut, trimmed, padded, searched, quoted. Takes bytes, also where they are no UTF-8; see [`split`] for what turns
-//! strings into lists and back.
+//! String functions, including invalid UTF-8. See [`split`] for conversions between strings and lists.
 
 mod split;
 mod wrap;
@@ -37,7 +36,7 @@ const TABLE: &[Function] = &[
     fixed("toString", &[Any], to_string),
 ];
 
-/// Part of argument `index`, without copying where it is all of it.
+/// Returns a part of argument `index`, without copying if it is the whole argument.
 fn part(call: &mut Call<'_>, index: usize, cut: impl FnOnce(&[u8]) -> &[u8]) -> Result<Value, Failure> {
     let text = call.str(index);
     let kept = cut(&text);
@@ -109,8 +108,8 @@ fn trim_prefix(call: &mut Call<'_>) -> Result<Value, Failure> {
     })
 }
 
-/// Drops white space. goutils walks bytes, so that other text comes back as Latin-1 read as UTF-8, but only if anything was
-/// dropped.
+/// Removes white space. goutils iterates over bytes, so that non-ASCII text is converted from Latin-1 to
+/// UTF-8, but only if white space was removed.
 fn nospace(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(text.len())?;
@@ -180,16 +179,16 @@ fn nindent(call: &mut Call<'_>) -> Result<Value, Failure> {
     indented(call, "\n")
 }
 
-/// What [`push_pad`] may write beyond the end.
-const PAD_ROOM: usize = 16;
+/// Number of bytes that [`push_pad`] may write beyond the end.
+const PAD_CAPACITY: usize = 16;
 
-/// Appends spaces. A copy of fixed length needs no call, and an indent is seldom longer.
+/// Appends spaces. A copy of fixed length needs no function call, and indents are rarely longer.
 fn push_pad(out: &mut Vec<u8>, pad: &[u8]) {
-    if pad.len() > PAD_ROOM {
+    if pad.len() > PAD_CAPACITY {
         return out.extend_from_slice(pad);
     }
     let end = out.len() + pad.len();
-    out.extend_from_slice(&[b' '; PAD_ROOM]);
+    out.extend_from_slice(&[b' '; PAD_CAPACITY]);
     out.truncate(end);
 }
 
@@ -204,7 +203,7 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
         .and_then(|pads| pads.checked_add(total))
         .unwrap_or(usize::MAX);
     call.meter.string(total)?;
-    let mut out = Vec::with_capacity(total + PAD_ROOM);
+    let mut out = Vec::with_capacity(total + PAD_CAPACITY);
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(&pad);
     let mut from = 0;
@@ -217,7 +216,7 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// The arguments that are not nil, each through `show`, with a space between.
+/// Joins the arguments that are not nil with spaces, each formatted with `show`.
 fn spaced(
     call: &mut Call<'_>,
     show: fn(&mut Meter, &Value) -> Result<Str, Failure>,

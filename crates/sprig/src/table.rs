@@ -1,11 +1,11 @@
-//! How a module declares its functions: takes a name, the Go parameter types and the code, gives a row.
+//! Constructors for function declarations.
 
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
-/// What a row runs.
+/// The implementation of a function.
 pub(crate) type Run = fn(&mut Call<'_>) -> Result<Value, Failure>;
 
-/// A function of exactly these parameters.
+/// Declares a function with exactly these parameters.
 pub(crate) const fn fixed(name: &'static str, params: &'static [Type], run: Run) -> Function {
     Function {
         name,
@@ -15,7 +15,7 @@ pub(crate) const fn fixed(name: &'static str, params: &'static [Type], run: Run)
     }
 }
 
-/// A function whose last parameter repeats.
+/// Declares a variadic function.
 pub(crate) const fn variadic(name: &'static str, params: &'static [Type], run: Run) -> Function {
     Function {
         name,

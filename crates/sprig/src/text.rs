@@ -1,10 +1,10 @@
-//! Values as text, and text that grows within its limit.
+//! Conversion of values to text within the limits of a run.
 
 use mainstay_template::{
     Failure, LimitExceeded, ListType, Meter, Str, Value, ensure_stack, format, print_value,
 };
 
-/// Text under construction, bounded by the string limit of the run.
+/// A text buffer with the string limit of the run.
 pub(crate) struct Growing<'a> {
     meter: &'a mut Meter,
     out: Vec<u8>,
@@ -32,19 +32,19 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// What a list or a map takes beside its entries.
+/// Size of a list or a map without its entries.
 const CONTAINER: usize = 64;
-/// What an entry of a map takes, its share of the tree included.
+/// Size of an entry of a map, including its share of the tree.
 const ENTRY: usize = 96;
 
-/// Pays for a list of `count` items before it is made.
+/// Consumes memory budget for a list of `count` items before it is created.
 pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     pay_for(meter, count, size_of::<Value>())
 }
 
-/// Pays for a map of `count` entries before it is made.
+/// Consumes memory budget for a map of `count` entries before it is created.
 pub(crate) fn pay_for_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
-    // A tree has room for more than its first entry from the start.
+    // The first node of a tree has capacity for several entries.
     pay_for(meter, count.saturating_add(4), ENTRY)
 }
 
@@ -53,7 +53,7 @@ fn pay_for(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExce
     meter.consume_fuel(count as u64)
 }
 
-/// Runs one level of a recursion over values, as deep as the limits allow.
+/// Runs one level of a recursion over values within the depth limit.
 pub(crate) fn nested<T, E: From<LimitExceeded>>(
     meter: &mut Meter,
     step: impl FnOnce(&mut Meter) -> Result<T, E>,
@@ -64,7 +64,7 @@ pub(crate) fn nested<T, E: From<LimitExceeded>>(
     result
 }
 
-/// What `toString` makes of a value: `%v`, but that bytes are text already.
+/// `toString`: `%v`, except that bytes are treated as text.
 pub(crate) fn of(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
     match value {
         Value::List(list) if list.ty() == ListType::Bytes => Ok(list.to_bytes().into()),

@@ -1,4 +1,4 @@
-//! URLs, taken apart and put together as Go's net/url does it.
+//! `urlParse` and `urlJoin`, with the rules of Go's net/url.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Sprig through our engine and through Go's: fixed cases from a file, then random calls and random programs.
+//! Compares Sprig functions with Go: fixed cases from a file, random calls and random programs.
 
-// Helpers of tests, which clippy's exemption for test functions does not reach.
+// Test helpers, which clippy's exemption for test functions does not cover.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -30,35 +30,35 @@ fn random_programs_share_maps_as_go_does() {
     compare("sprig programs", 500, 11, program::program);
 }
 
-/// Runs `MAINSTAY_CASES` templates, or `usual`, through both engines.
+/// Runs `MAINSTAY_CASES` templates, by default `usual`, through both engines.
 fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String) {
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle starts");
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let mut left = case_count(usual);
     while left > 0 {
         let count = left.min(1_000);
         left -= count;
         let templates: Vec<String> = (0..count).map(|_| make(&mut random)).collect();
-        compare_all(&mut oracle, &templates, &mut tally);
+        compare_all(&mut oracle, &templates, &mut counts);
     }
-    tally.assert_all_equal(name);
+    counts.assert_all_equal(name);
 }
 
-fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut CaseCounts) {
-    let question = |text: &String| OracleRequest {
+fn compare_all(oracle: &mut Oracle, templates: &[String], counts: &mut CaseCounts) {
+    let request = |text: &String| OracleRequest {
         op: "template",
         text: text.clone().into_bytes(),
         json: generate::DOT.into(),
         funcs: "sprig",
         mode: "",
     };
-    let questions: Vec<OracleRequest> = templates.iter().map(question).collect();
-    let answers = oracle.query_all(&questions).expect("the oracle answers");
-    for (template, answer) in templates.iter().zip(answers) {
-        let theirs = Outcome::of_go(answer);
+    let requests: Vec<OracleRequest> = templates.iter().map(request).collect();
+    let responses = oracle.query_all(&requests).expect("the oracle responds");
+    for (template, response) in templates.iter().zip(responses) {
+        let theirs = Outcome::from_go(response);
         let ours = render(template, generate::DOT);
-        tally.count(ours == theirs, || {
+        counts.count(ours == theirs, || {
             format!("{template}\n  go: {theirs}\n  us: {ours}")
         });
     }

@@ -1,6 +1,7 @@
-//! The functions that stand on other crates, against Go's own: times, versions, regular expressions, URLs, hashes, keys.
+//! Compares functions that use other crates with Go: times, versions, regular expressions, URLs, hashes,
+//! keys.
 
-// Helpers of tests, which clippy's exemption for test functions does not reach.
+// Test helpers, which clippy's exemption for test functions does not cover.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Hostile templates: each must end in the limit it hits, soon and small.
+//! Hostile templates: each must fail with the limit it exceeds, quickly and with little memory.
 
-// Helpers of tests, which clippy's exemption for test functions does not reach.
+// Test helpers, which clippy's exemption for test functions does not cover.
 #![allow(clippy::panic)]
 
 use mainstay_sprig::functions;
@@ -22,11 +22,11 @@ fn run(template: &str) -> Result<Vec<u8>, Error> {
 fn check(template: &str, expected: LimitExceeded) {
     match run(template) {
         Err(error) => assert_eq!(error.limit_exceeded, Some(expected), "{template}: {error}"),
-        Ok(output) => panic!("{template} gave {} bytes", output.len()),
+        Ok(output) => panic!("{template} printed {} bytes", output.len()),
     }
 }
 
-/// `$d`, which contains itself two to the `levels` times.
+/// Defines `$d`, which contains itself two to the `levels` times.
 fn shared(levels: usize, rest: &str) -> String {
     format!(
         "{{{{ $d := dict \"a\" 1 }}}}{{{{ range until {levels} }}}}{{{{ $d = dict \"l\" $d \"r\" $d }}}}{{{{ end }}}}{rest}"

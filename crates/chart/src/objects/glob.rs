@@ -1,4 +1,4 @@
-//! The globs of `.Files.Glob`: takes a pattern, answers whether a path fits. `/` separates; `**` crosses it.
+//! The globs of `.Files.Glob`. `/` is the separator; `**` matches it.
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ enum Node {
     Char(char),
     /// `?`: one character that is not a separator.
     One,
-    /// `*`: any number of those.
+    /// `*`: any number of characters that are not a separator.
     Many,
     /// `**`: any number of any characters.
     All,
@@ -28,11 +28,11 @@ enum Class {
     List(Vec<char>),
 }
 
-/// Braces nested more deeply than this are not a pattern.
+/// Maximum nesting of braces.
 const MAX_DEPTH: usize = 64;
 
 impl Glob {
-    /// `None` where the pattern is malformed.
+    /// Compiles a pattern; `None` if it is malformed.
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let mut parser = Parser {
             chars: pattern.chars().collect(),
@@ -43,12 +43,12 @@ impl Glob {
         Some(Self(nodes))
     }
 
-    /// Matches everything: what Helm falls back to.
+    /// Returns the glob that matches everything, which Helm uses for malformed patterns.
     pub(super) fn everything() -> Self {
         Self(vec![Node::All])
     }
 
-    /// Whether all of `path` fits.
+    /// Whether the whole `path` matches.
     pub(super) fn matches(&self, path: &str) -> bool {
         let text: Vec<char> = path.chars().collect();
         let mut at = vec![false; text.len() + 1];
@@ -82,7 +82,7 @@ impl Parser {
         found
     }
 
-    /// Nodes up to the end, or up to a comma or brace that belongs to the enclosing braces.
+    /// Parses nodes up to the end, or up to a comma or brace of the enclosing braces.
     fn sequence(&mut self) -> Option<Vec<Node>> {
         let mut nodes = Vec::new();
         while let Some(c) = self.peek() {
@@ -106,7 +106,7 @@ impl Parser {
         Some(nodes)
     }
 
-    /// Braces that are never closed count as closed at the end.
+    /// Parses alternatives; missing closing braces are implied at the end.
     fn either(&mut self) -> Option<Node> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -149,8 +149,8 @@ impl Parser {
     }
 }
 
-/// From every position marked in `at`, where the nodes can end: linear in text and pattern, whatever the
-/// stars.
+/// Returns the positions where `nodes` can end, for all start positions marked in `at`. Linear in text and
+/// pattern.
 fn advance(nodes: &[Node], text: &[char], at: Vec<bool>) -> Vec<bool> {
     nodes.iter().fold(at, |at, node| step(node, text, at))
 }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_fit_as_in_helm() {
+    fn patterns_match_as_in_helm() {
         let check = |pattern: &str, path: &str, expected: bool| {
             let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
             assert_eq!(glob.matches(path), expected, "{pattern} on {path}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_patterns_end() {
+    fn hostile_patterns_are_fast_or_rejected() {
         assert!(Glob::new(&"{".repeat(100)).is_none());
         let stars = "*a".repeat(500);
         assert!(!Glob::new(&stars).unwrap().matches(&"a".repeat(400)));

@@ -1,5 +1,5 @@
-//! Words as the xstrings package of Go finds them: takes text, gives words run together or in lower case with a connector.
-//! The rules are its own, odd corners included: a string of connectors alone repeats its last one.
+//! Word conversions of Go's xstrings package, including its unusual edge cases: a string that consists of
+//! connectors repeats the last one.
 
 use mainstay_gostd::unicode::{self, is_letter, is_number, is_punct, is_upper};
 use mainstay_gostd::utf8::{self, RUNE_ERROR};
@@ -32,8 +32,8 @@ pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes leading connectors; gives the first other character in upper case and whether it was so already. Where there is
-/// no other, that is the last connector.
+/// Writes leading connectors; returns the first other character in upper case and whether it was in upper
+/// case. If there is none, returns the last connector.
 fn skip_connectors(runes: &mut impl Iterator<Item = char>, out: &mut Vec<u8>) -> Option<(char, bool)> {
     let mut last = None;
     for rune in runes {
@@ -94,7 +94,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes one word: upper case is lowered, connectors are made uniform, the rest stays.
+    /// Writes a word: converts upper case to lower case and replaces connectors.
     fn word(&mut self, word: &Word<'_>) {
         if !matches!(word.kind, Kind::Upper | Kind::Connector) {
             self.out.extend_from_slice(word.text);
@@ -110,14 +110,14 @@ impl Writer {
         }
     }
 
-    /// Writes a connector unless what follows is one, or is punctuation.
+    /// Writes a connector unless a connector or punctuation follows.
     fn connect(&mut self, next: Kind) {
         if !matches!(next, Kind::Connector | Kind::Punct) {
             utf8::push(&mut self.out, self.connector);
         }
     }
 
-    /// Letters after a number belong to it.
+    /// Writes the letters after a number, which belong to it.
     fn rest_of_number<'a>(&mut self, mut word: Word<'a>, mut left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
         while matches!(word.kind, Kind::Alphabet | Kind::Number) {
             self.word(&word);
@@ -129,7 +129,7 @@ impl Writer {
         (word, left)
     }
 
-    /// A number belongs to the word before it, unless lower-case letters follow.
+    /// Writes a number, which belongs to the previous word unless lower-case letters follow.
     fn number_after_word<'a>(&mut self, number: &Word<'a>, left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
         let (word, left) = next_word(left);
         if word.kind != Kind::Alphabet {
@@ -162,7 +162,7 @@ fn measure(text: &[u8]) -> (Kind, usize) {
     }
 }
 
-/// The end of the characters from `end` on that are `inside`.
+/// Returns the end of the run of characters from `end` that are `inside`.
 fn extend(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool) -> usize {
     while end < text.len() {
         let size;
@@ -175,7 +175,7 @@ fn extend(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool)
     end
 }
 
-/// `HTTPStatus` is `HTTP` and `Status`, `Status` is one word.
+/// Returns the end of an upper-case word: `HTTPStatus` is `HTTP` and `Status`, `Status` is one word.
 fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
     if end >= text.len() {
         return end;
@@ -200,7 +200,7 @@ fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
     if is_alphabet(rune) { end - last } else { end }
 }
 
-/// The next rune that is UTF-8, with the length of what had to be skipped; `before` where there is none.
+/// Returns the next valid rune and its length including skipped bytes; `before` if there is none.
 fn next_valid(text: &[u8], before: char) -> (char, usize) {
     let mut size = 0;
     for (rune, own) in utf8::runes(text) {

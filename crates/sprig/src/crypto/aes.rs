@@ -1,4 +1,4 @@
-//! AES-256 in CBC mode with a random start, as Sprig's pair of functions uses it.
+//! AES-256 in CBC mode with a random initialization vector (`encryptAES`, `decryptAES`).
 
 use aes::Aes256;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
@@ -8,7 +8,7 @@ use crate::encoding::{decode_base64, encode_base64};
 
 const BLOCK: usize = 16;
 
-/// The password cut or filled up with zeros to a key.
+/// Creates the cipher; the password is truncated or padded with zeros to a key.
 fn cipher(password: &[u8]) -> Aes256 {
     let mut key = [0; 32];
     key.iter_mut().zip(password).for_each(|(key, byte)| *key = *byte);
@@ -46,21 +46,34 @@ pub(super) fn decrypt(call: &mut Call<'_>) -> Result<Value, Failure> {
         return Ok("".into());
     }
     call.meter.string(text.len())?;
-    let bytes = decode_base64(&text).map_err(Failure::Message)?;
-    let plain = decrypt_blocks(&cipher(&password), &bytes, text.len()).map_err(Failure::Message)?;
+    let bytes = decode_base64(&text).map_err(|error| Failure::message(error.to_string()))?;
+    let plain = decrypt_blocks(&cipher(&password), &bytes, text.len())
+        .map_err(|error| Failure::message(error.to_string()))?;
     Ok(Value::string(plain))
 }
 
-/// The text of `bytes`, decoded from `encoded` characters; the errors are those of the Go runtime.
-fn decrypt_blocks(cipher: &Aes256, bytes: &[u8], encoded: usize) -> Result<Vec<u8>, String> {
+/// Invalid ciphertext, reported with the message of the Go runtime.
+#[derive(Debug, thiserror::Error)]
+enum DecryptError {
+    #[error("runtime error: slice bounds out of range [:16] with capacity {capacity}")]
+    TooShort { capacity: usize },
+    #[error("crypto/cipher: input not full blocks")]
+    PartialBlock,
+    #[error("runtime error: index out of range [-1]")]
+    Empty,
+    #[error("runtime error: slice bounds out of range [:-{excess}]")]
+    Padding { excess: usize },
+}
+
+/// Decrypts `bytes`, which were decoded from `encoded` characters.
+fn decrypt_blocks(cipher: &Aes256, bytes: &[u8], encoded: usize) -> Result<Vec<u8>, DecryptError> {
     let Some((start, rest)) = bytes.split_first_chunk::<BLOCK>() else {
-        return Err(format!(
-            "runtime error: slice bounds out of range [:16] with capacity {}",
-            encoded / 4 * 3
-        ));
+        return Err(DecryptError::TooShort {
+            capacity: encoded / 4 * 3,
+        });
     };
     if rest.len() % BLOCK != 0 {
-        return Err("crypto/cipher: input not full blocks".into());
+        return Err(DecryptError::PartialBlock);
     }
     let mut previous = *start;
     let mut out = Vec::with_capacity(rest.len());
@@ -70,14 +83,13 @@ fn decrypt_blocks(cipher: &Aes256, bytes: &[u8], encoded: usize) -> Result<Vec<u
         out.extend(array.iter().zip(previous).map(|(byte, mixed)| byte ^ mixed));
         previous = *block;
     }
-    let padding = usize::from(*out.last().ok_or("runtime error: index out of range [-1]")?);
+    let padding = usize::from(*out.last().ok_or(DecryptError::Empty)?);
     match out.len().checked_sub(padding) {
         Some(len) => out.truncate(len),
         None => {
-            return Err(format!(
-                "runtime error: slice bounds out of range [:-{}]",
-                padding - out.len()
-            ));
+            return Err(DecryptError::Padding {
+                excess: padding - out.len(),
+            });
         }
     }
     Ok(out)

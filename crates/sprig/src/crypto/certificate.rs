@@ -1,4 +1,4 @@
-//! The functions that make certificates, and the pair of PEM texts they give.
+//! Functions that create certificates.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use mainstay_template::{Call, Failure, Function, GoKind, List, Object, Str, Type, Value};
 
 use super::drbg::Stream;
+use super::error::PairError;
 use super::key::PrivateKey;
 use super::rsa::RsaKey;
 use super::x509::{Issuer, Template, create};
@@ -54,7 +55,7 @@ pub(super) const TABLE: &[Function] = &[
     fixed("genSignedCertWithKey", SIGNED_KEY, |call| signed(call, Some(5))),
 ];
 
-/// Sprig's `certificate`: two PEM texts.
+/// Sprig's `certificate`: a certificate and its key as PEM texts.
 struct Certificate {
     cert: Str,
     key: Str,
@@ -104,12 +105,12 @@ fn self_signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure
 
 fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
     let key = subject_key(call, key)?;
-    let (issuer, signer) = signer(call, 4).map_err(Failure::Message)?;
+    let (issuer, signer) = signer(call, 4).map_err(|error| Failure::message(error.to_string()))?;
     let template = template(call, Some((1, 2)), 3)?;
     finish(call, &template, &key, Some((&issuer, &signer)))
 }
 
-/// The key of argument `index`, or a new one.
+/// Returns the key of argument `index`, or a new one.
 fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
     call.meter.consume_fuel(SIGN_STEPS)?;
     if let Some(index) = index {
@@ -122,8 +123,8 @@ fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, 
         .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
 }
 
-/// The name and key of the certificate in argument `index`.
-fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), String> {
+/// Returns the issuer and key of the certificate in argument `index`.
+fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), PairError> {
     let empty = Certificate {
         cert: Str::default(),
         key: Str::default(),
@@ -133,22 +134,24 @@ fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), String>
         .get(index)
         .and_then(Value::native::<Certificate>)
         .unwrap_or(&empty);
-    let block = pem::decode(&pair.cert).ok_or("unable to decode certificate")?;
-    let issuer = Issuer::parse(&block.bytes)
-        .map_err(|error| format!("error parsing certificate: decodedSignerCert.Bytes: {error}"))?;
-    let key =
-        PrivateKey::from_pem(&pair.key).map_err(|error| format!("error parsing private key: {error}"))?;
+    let block = pem::decode(&pair.cert).ok_or(PairError::CertificatePem)?;
+    let issuer = Issuer::parse(&block.bytes).map_err(|reason| PairError::Certificate {
+        field: "decodedSignerCert.Bytes",
+        reason,
+    })?;
+    let key = PrivateKey::from_pem(&pair.key).map_err(PairError::Key)?;
     Ok((issuer, key))
 }
 
-/// What all certificates say, with the names of two list arguments and the days of another.
+/// Returns the fields that all certificates have in common, with names from two list arguments and the number
+/// of days from another.
 fn template(call: &mut Call<'_>, names: Option<(usize, usize)>, days: usize) -> Result<Template, Failure> {
     let (addresses, names) = match names {
-        Some((addresses, names)) => (addresses_of(call, addresses)?, names_of(call, names)?),
+        Some((addresses, names)) => (address_arguments(call, addresses)?, name_arguments(call, names)?),
         None => (Vec::new(), Vec::new()),
     };
     let now = call.host.now();
-    // Go multiplies in 64 bits, and a century too many wraps around.
+    // Go multiplies in 64 bits and wraps around for a large number of days.
     let valid = call.int(days).wrapping_mul(86_400_000_000_000);
     let seconds = |nanos: i128| nanos.div_euclid(1_000_000_000) as i64;
     Ok(Template {
@@ -162,20 +165,23 @@ fn template(call: &mut Call<'_>, names: Option<(usize, usize)>, days: usize) -> 
     })
 }
 
-fn addresses_of(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, Failure> {
-    let wrong = |text: &dyn std::fmt::Display| Failure::message(format!("error parsing ip: {text}"));
+fn address_arguments(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, Failure> {
+    let invalid = |text: &dyn std::fmt::Display| Failure::message(format!("error parsing ip: {text}"));
     let list = call.list(index);
     let mut addresses = Vec::new();
     for item in list.iter().flat_map(List::items) {
         let Value::String(text) = item else {
-            return Err(wrong(&format!("{} is not a string", text::of(call.meter, item)?)));
+            return Err(invalid(&format!(
+                "{} is not a string",
+                text::of(call.meter, item)?
+            )));
         };
-        addresses.push(text.to_str_lossy().parse().map_err(|_| wrong(text))?);
+        addresses.push(text.to_str_lossy().parse().map_err(|_| invalid(text))?);
     }
     Ok(addresses)
 }
 
-fn names_of(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Failure> {
+fn name_arguments(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let list = call.list(index);
     let mut names = Vec::new();
     for item in list.iter().flat_map(List::items) {
@@ -190,18 +196,18 @@ fn names_of(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Failure> 
     Ok(names)
 }
 
-/// Signs with `signer`, or with the key itself, and puts both texts together.
+/// Signs with `signer` or, without one, with the key itself, and returns both texts.
 fn finish(
     call: &mut Call<'_>,
     template: &Template,
     key: &PrivateKey,
     signer: Option<(&Issuer, &PrivateKey)>,
 ) -> Result<Value, Failure> {
-    let made = match signer {
+    let created = match signer {
         Some((issuer, signer)) => create(template, key, issuer, signer),
-        None => Issuer::of_itself(template).and_then(|issuer| create(template, key, &issuer, key)),
+        None => Issuer::self_signed(template).and_then(|issuer| create(template, key, &issuer, key)),
     };
-    let bytes = made.map_err(|error| Failure::message(format!("error creating certificate: {error}")))?;
+    let bytes = created.map_err(|error| Failure::message(format!("error creating certificate: {error}")))?;
     call.meter.string(2 * bytes.len())?;
     let (cert, key) = (pem::encode("CERTIFICATE", &bytes).into(), key.to_pem().into());
     Ok(Value::object(Certificate { cert, key }))
@@ -211,16 +217,18 @@ fn build_custom(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.meter.consume_fuel(SIGN_STEPS)?;
     checked_pair(&call.str(0), &call.str(1))
         .map(Value::object)
-        .map_err(Failure::Message)
+        .map_err(|error| Failure::message(error.to_string()))
 }
 
-fn checked_pair(cert: &[u8], key: &[u8]) -> Result<Certificate, String> {
-    let cert = decode_base64(cert).map_err(|_| "unable to decode base64 certificate")?;
-    let key = decode_base64(key).map_err(|_| "unable to decode base64 private key")?;
-    let block = pem::decode(&cert).ok_or("unable to decode certificate")?;
-    Issuer::parse(&block.bytes)
-        .map_err(|error| format!("error parsing certificate: decodedCert.Bytes: {error}"))?;
-    PrivateKey::from_pem(&key).map_err(|error| format!("error parsing private key: {error}"))?;
+fn checked_pair(cert: &[u8], key: &[u8]) -> Result<Certificate, PairError> {
+    let cert = decode_base64(cert).map_err(|_| PairError::CertificateBase64)?;
+    let key = decode_base64(key).map_err(|_| PairError::KeyBase64)?;
+    let block = pem::decode(&cert).ok_or(PairError::CertificatePem)?;
+    Issuer::parse(&block.bytes).map_err(|reason| PairError::Certificate {
+        field: "decodedCert.Bytes",
+        reason,
+    })?;
+    PrivateKey::from_pem(&key).map_err(PairError::Key)?;
     Ok(Certificate {
         cert: cert.into(),
         key: key.into(),

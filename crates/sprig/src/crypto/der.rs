@@ -1,6 +1,6 @@
-//! DER, the bytes of keys and certificates: writes values, and reads them back with every length checked.
+//! DER encoding of keys and certificates; the reader checks every length.
 
-/// Universal tags, and two context-specific ones.
+/// Universal tags.
 pub(super) const BOOLEAN: u8 = 0x01;
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
@@ -14,12 +14,12 @@ pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// A constructed value with context tag `number`.
+/// Returns the context-specific tag `number` of a constructed value.
 pub(super) const fn context(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// One value.
+/// Encodes a value.
 pub(super) fn value(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     let len = content.len();
@@ -35,12 +35,12 @@ pub(super) fn value(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A sequence of values.
+/// Encodes a sequence of values.
 pub(super) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     value(SEQUENCE, &parts.concat())
 }
 
-/// A number that is not negative.
+/// Encodes a non-negative number.
 pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     let bytes = trimmed(bytes);
     let sign: &[u8] = if bytes.first().is_none_or(|first| *first >= 0x80) {
@@ -51,7 +51,7 @@ pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     value(INTEGER, &[sign, bytes].concat())
 }
 
-/// Whole bytes as a bit string.
+/// Encodes whole bytes as a bit string.
 pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
     value(BIT_STRING, &[&[0], bytes].concat())
 }
@@ -61,7 +61,7 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     bytes.get(zeros..).unwrap_or_default()
 }
 
-/// Reads values one after the other.
+/// Reader of values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// The next value, tag and all, and its content.
+    /// Returns the next value including its tag, and its content.
     pub(super) fn any(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let (header, len) = match *self.0.get(1)? {
             short @ 0..0x80 => (2, usize::from(short)),
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Some((whole, whole.get(header..)?))
     }
 
-    /// The content of the next value, which must have this tag.
+    /// Returns the content of the next value, which must have this tag.
     pub(super) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
         if self.peek()? != tag {
             return None;
@@ -100,12 +100,12 @@ impl<'a> Reader<'a> {
         self.any().map(|(_, content)| content)
     }
 
-    /// The same, as a reader of what it holds.
+    /// Returns a reader of the content of the next value, which must have this tag.
     pub(super) fn enter(&mut self, tag: u8) -> Option<Self> {
         self.expect(tag).map(Self)
     }
 
-    /// The digits of a number that is not negative.
+    /// Returns the digits of a non-negative number.
     pub(super) fn integer(&mut self) -> Option<&'a [u8]> {
         self.expect(INTEGER)
             .filter(|digits| digits.first().is_some_and(|first| *first < 0x80))

@@ -1,5 +1,5 @@
-//! A stream of random bytes from one seed, for key generation: takes 32 bytes of the host's entropy, gives as many as the
-//! search for primes needs. SHA-256 over seed and counter, so that a host that repeats itself cannot stall a search.
+//! Random bytes for key generation, derived from 32 bytes of the host's entropy with SHA-256 over seed and
+//! counter. A host with repeating entropy therefore cannot stall the search for primes.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use mainstay_template::Host;
 use rand_core::{TryCryptoRng, TryRng};
 use sha2::{Digest, Sha256};
 
-/// The stream.
+/// A deterministic stream of random bytes.
 pub(super) struct Stream {
     seed: [u8; 32],
     counter: u64,
@@ -20,7 +20,7 @@ impl Stream {
         Self { seed, counter: 0 }
     }
 
-    /// `N` bytes.
+    /// Returns the next `N` bytes.
     pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);

@@ -1,5 +1,4 @@
-//! DSA keys of 2048 and 256 bits: makes them, and reads and writes the form Sprig gives them. They cannot sign
-//! certificates, in Go either.
+//! DSA keys of 2048 and 256 bits in Sprig's format. They cannot sign certificates, as in Go.
 
 use crypto_bigint::BoxedUint;
 use crypto_primes::{Flavor, is_prime};
@@ -11,15 +10,15 @@ use super::rsa::prime;
 
 const PRIME_BITS: u32 = 2_048;
 const ORDER_BITS: u32 = 256;
-/// Tries for one subgroup order before another is drawn.
-const PATIENCE: u32 = 4 * PRIME_BITS;
+/// Attempts with one subgroup order before another is generated.
+const MAX_ATTEMPTS: u32 = 4 * PRIME_BITS;
 
 /// A private key: p, q, g, y and x.
 #[derive(Clone, Debug)]
 pub(super) struct DsaKey([BigUint; 5]);
 
 impl DsaKey {
-    /// A new key with parameters of its own.
+    /// Generates a key and its parameters.
     pub(super) fn generate(stream: &mut Stream) -> Option<Self> {
         let (p, q) = parameters(stream)?;
         let one = BigUint::from(1_u8);
@@ -31,7 +30,7 @@ impl DsaKey {
         Some(Self([p, q, generator, public, secret]))
     }
 
-    /// Reads what [`DsaKey::to_der`] writes.
+    /// Parses the format of [`DsaKey::to_der`].
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Reader(bytes).enter(SEQUENCE)?;
         let mut next = || fields.integer().map(BigUint::from_bytes_be);
@@ -39,7 +38,7 @@ impl DsaKey {
         Some(Self([next()?, next()?, next()?, next()?, next()?]))
     }
 
-    /// Writes a version and the five numbers.
+    /// Encodes a version and the five numbers.
     pub(super) fn to_der(&self) -> Vec<u8> {
         let numbers = self.0.iter().map(|number| der::integer(&number.to_bytes_be()));
         der::sequence(
@@ -50,12 +49,12 @@ impl DsaKey {
     }
 }
 
-/// Primes p and q such that q divides p - 1.
+/// Generates primes p and q such that q divides p - 1.
 fn parameters(stream: &mut Stream) -> Option<(BigUint, BigUint)> {
     loop {
         let q = prime(ORDER_BITS, stream)?;
         let step = &q << 1;
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ATTEMPTS {
             let mut bytes = [0; PRIME_BITS as usize / 8];
             stream.fill(&mut bytes);
             let mut start = BigUint::from_bytes_be(&bytes);
@@ -68,7 +67,8 @@ fn parameters(stream: &mut Stream) -> Option<(BigUint, BigUint)> {
     }
 }
 
-/// Small divisors first: they rule out nine of ten candidates at a fraction of the cost.
+/// Tests a candidate. Small divisors come first: they exclude nine of ten candidates at a fraction of the
+/// cost.
 fn is_probable_prime(number: &BigUint) -> bool {
     let divisible = (3_u32..2_000)
         .step_by(2)

@@ -1,4 +1,4 @@
-//! Private keys of every kind Sprig handles: makes, reads, writes and signs with them.
+//! Private keys of all types that Sprig supports.
 
 use ed25519_compact::{KeyPair, Seed};
 use p256::ecdsa::signature::hazmat::PrehashSigner as _;
@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::der::{self, BIT_STRING, INTEGER, NULL, OCTET_STRING, OID, Reader, SEQUENCE};
 use super::drbg::Stream;
 use super::dsa::DsaKey;
+use super::error::{CreateError, KeyError, Pkcs8Error};
 use super::pem;
 use super::rsa::RsaKey;
 
@@ -22,28 +23,28 @@ const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 pub(super) enum PrivateKey {
     Rsa(RsaKey),
     Dsa(DsaKey),
-    /// On the curve P-256.
+    /// ECDSA on the curve P-256.
     Ec(SigningKey),
     Ed25519(KeyPair),
 }
 
 impl PrivateKey {
-    /// A new key on P-256.
+    /// Generates a key on P-256.
     pub(super) fn generate_ec(stream: &mut Stream) -> Self {
         loop {
-            // All but one in 2³² draws are below the group's order.
+            // All but one in 2³² values are below the group's order.
             if let Ok(key) = SigningKey::from_slice(&stream.bytes::<32>()) {
                 return Self::Ec(key);
             }
         }
     }
 
-    /// A new Ed25519 key.
+    /// Generates an Ed25519 key.
     pub(super) fn generate_ed25519(stream: &mut Stream) -> Self {
         Self::Ed25519(KeyPair::from_seed(Seed::new(stream.bytes())))
     }
 
-    /// The PEM text Sprig gives a key of this kind.
+    /// Encodes the key in Sprig's PEM format.
     pub(super) fn to_pem(&self) -> String {
         match self {
             Self::Rsa(key) => pem::encode("RSA PRIVATE KEY", &key.to_der()),
@@ -53,29 +54,27 @@ impl PrivateKey {
         }
     }
 
-    /// Reads the first PEM block of `text`.
-    pub(super) fn from_pem(text: &[u8]) -> Result<Self, String> {
-        let block = pem::decode(text).ok_or("no PEM data in input")?;
-        let wrong = |kind: &str, error: &str| format!("parsing {kind} private key from PEM: {error}");
+    /// Parses the first PEM block of `text`.
+    pub(super) fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
+        let block = pem::decode(text).ok_or(KeyError::NoPem)?;
+        let invalid = |algorithm, reason| KeyError::Algorithm { algorithm, reason };
         match block.label.as_str() {
-            "PRIVATE KEY" => {
-                from_pkcs8(&block.bytes).map_err(|error| format!("decoding PEM as PKCS#8: {error}"))
-            }
+            "PRIVATE KEY" => from_pkcs8(&block.bytes).map_err(KeyError::Pkcs8),
             "RSA PRIVATE KEY" => RsaKey::parse(&block.bytes)
                 .map(Self::Rsa)
-                .map_err(|error| wrong("RSA", error)),
+                .map_err(|error| invalid("RSA", error)),
             "EC PRIVATE KEY" => ec_from_der(&block.bytes, None)
                 .map(Self::Ec)
-                .map_err(|error| wrong("EC", error)),
+                .map_err(|error| invalid("EC", error)),
             "DSA PRIVATE KEY" => DsaKey::parse(&block.bytes)
                 .map(Self::Dsa)
-                .ok_or_else(|| wrong("DSA", STRUCTURE)),
-            other if other.ends_with(" PRIVATE KEY") => Err(format!("invalid private key type {other}")),
-            other => Err(format!("no private key data in PEM block of type {other}")),
+                .ok_or_else(|| invalid("DSA", STRUCTURE)),
+            other if other.ends_with(" PRIVATE KEY") => Err(KeyError::UnknownType(other.to_owned())),
+            other => Err(KeyError::NotAKey(other.to_owned())),
         }
     }
 
-    /// `SubjectPublicKeyInfo`, and the key bits within it; `None` where certificates know no such key.
+    /// Returns `SubjectPublicKeyInfo` and its key bits; `None` if certificates do not support the key type.
     pub(super) fn public(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let (algorithm, bits) = match self {
             Self::Rsa(key) => (algorithm(RSA, Some(der::value(NULL, &[]))), key.public_der()),
@@ -86,7 +85,7 @@ impl PrivateKey {
         Some((der::sequence(&[algorithm, der::bit_string(&bits)]), bits))
     }
 
-    /// `AlgorithmIdentifier` of the signatures this key makes; `None` where it makes none.
+    /// Returns the `AlgorithmIdentifier` of the key's signatures; `None` if it cannot sign.
     pub(super) fn signature_algorithm(&self) -> Option<Vec<u8>> {
         Some(match self {
             Self::Rsa(_) => algorithm(RSA_SHA256, Some(der::value(NULL, &[]))),
@@ -97,12 +96,12 @@ impl PrivateKey {
     }
 
     /// Signs `message`.
-    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CreateError> {
         match self {
             Self::Rsa(key) => key.sign(message),
-            Self::Ec(key) => ec_sign(key, message).ok_or_else(|| "ecdsa: signing failed".into()),
+            Self::Ec(key) => ec_sign(key, message).ok_or(CreateError::EcdsaSignature),
             Self::Ed25519(key) => Ok(key.sk.sign(message, None).to_vec()),
-            Self::Dsa(_) => Err("x509: certificate private key does not implement crypto.Signer".into()),
+            Self::Dsa(_) => Err(CreateError::NotASigner),
         }
     }
 }
@@ -133,7 +132,7 @@ fn ec_sign(key: &SigningKey, message: &[u8]) -> Option<Vec<u8>> {
     Some(der::sequence(&[der::integer(r), der::integer(s)]))
 }
 
-/// Reads `ECPrivateKey`; the curve is named in it, or around it in PKCS #8.
+/// Parses `ECPrivateKey`; the curve is named in it or in the enclosing PKCS #8.
 fn ec_from_der(bytes: &[u8], curve: Option<&[u8]>) -> Result<SigningKey, &'static str> {
     let (secret, named) = ec_fields(bytes).ok_or(STRUCTURE)?;
     if curve.or(named) != Some(P256) {
@@ -163,25 +162,31 @@ fn ed25519_der(key: &KeyPair) -> Vec<u8> {
     ])
 }
 
-fn from_pkcs8(bytes: &[u8]) -> Result<PrivateKey, String> {
-    let (oid, curve, key) = pkcs8_fields(bytes).ok_or(STRUCTURE)?;
+fn from_pkcs8(bytes: &[u8]) -> Result<PrivateKey, Pkcs8Error> {
+    let Pkcs8 { oid, curve, key } = pkcs8_fields(bytes).ok_or(Pkcs8Error::Structure(STRUCTURE))?;
+    let invalid = |algorithm, reason| Pkcs8Error::Embedded { algorithm, reason };
     match oid {
         RSA => RsaKey::parse(key)
             .map(PrivateKey::Rsa)
-            .map_err(|error| format!("x509: failed to parse RSA private key embedded in PKCS#8: {error}")),
+            .map_err(|error| invalid("RSA", error)),
         EC => ec_from_der(key, curve)
             .map(PrivateKey::Ec)
-            .map_err(|error| format!("x509: failed to parse EC private key embedded in PKCS#8: {error}")),
+            .map_err(|error| invalid("EC", error)),
         ED25519 => Reader(key)
             .expect(OCTET_STRING)
             .and_then(|seed| Seed::from_slice(seed).ok())
             .map(|seed| PrivateKey::Ed25519(KeyPair::from_seed(seed)))
-            .ok_or_else(|| "x509: invalid Ed25519 private key".into()),
-        _ => Err("x509: PKCS#8 wrapping contained private key with unknown algorithm".into()),
+            .ok_or(Pkcs8Error::Ed25519),
+        _ => Err(Pkcs8Error::UnknownAlgorithm),
     }
 }
 
-type Pkcs8<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
+/// The fields of a PKCS #8 structure.
+struct Pkcs8<'a> {
+    oid: &'a [u8],
+    curve: Option<&'a [u8]>,
+    key: &'a [u8],
+}
 
 fn pkcs8_fields(bytes: &[u8]) -> Option<Pkcs8<'_>> {
     let mut fields = Reader(bytes).enter(SEQUENCE)?;
@@ -189,10 +194,11 @@ fn pkcs8_fields(bytes: &[u8]) -> Option<Pkcs8<'_>> {
     let mut algorithm = fields.enter(SEQUENCE)?;
     let oid = algorithm.expect(OID)?;
     let curve = algorithm.expect(OID);
-    Some((oid, curve, fields.expect(OCTET_STRING)?))
+    let key = fields.expect(OCTET_STRING)?;
+    Some(Pkcs8 { oid, curve, key })
 }
 
-/// What a bit string holds, without its count of unused bits.
+/// Returns the content of a bit string without its count of unused bits.
 pub(super) fn bits<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
     reader.expect(BIT_STRING)?.strip_prefix(&[0])
 }

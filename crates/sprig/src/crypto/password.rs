@@ -1,4 +1,4 @@
-//! Passwords: bcrypt hashes with a random salt, and the derived passwords of the Master Password algorithm.
+//! bcrypt hashes with a random salt, and derived passwords of the Master Password algorithm.
 
 use blowfish::Blowfish;
 use mainstay_gostd::utf8::to_string_lossy;
@@ -7,7 +7,7 @@ use scrypt::{Params, scrypt};
 
 use super::{BCRYPT_STEPS, SCRYPT_STEPS, hmac_sha256};
 
-/// Two to this many rounds.
+/// Binary logarithm of the number of rounds.
 const COST: u32 = 10;
 const MAX_PASSWORD: usize = 72;
 const ALPHABET: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -26,7 +26,7 @@ pub(super) fn htpasswd(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string([user.as_bytes(), b":", hash.as_bytes()].concat()))
 }
 
-/// The hash, or Sprig's sentence on why there is none.
+/// Returns the hash, or Sprig's error text.
 fn hash(call: &mut Call<'_>, password: &[u8]) -> Result<String, Failure> {
     if password.len() > MAX_PASSWORD {
         let text = "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes";
@@ -57,12 +57,12 @@ fn bcrypt_hash(password: &[u8], salt: &[u8; 16]) -> String {
         let pair = (0..64).fold([half(left), half(right)], |pair, _| state.bc_encrypt(pair));
         digest.extend(pair.iter().flat_map(|half| half.to_be_bytes()));
     }
-    // The last byte has never been part of a hash.
+    // bcrypt omits the last byte of the hash.
     digest.truncate(23);
     format!("$2a${COST:02}${}{}", encode(salt), encode(&digest))
 }
 
-/// Base64 in bcrypt's own alphabet, without padding.
+/// Encodes in bcrypt's base64 alphabet without padding.
 fn encode(bytes: &[u8]) -> String {
     let letter = |index: u32| {
         ALPHABET
@@ -82,7 +82,7 @@ fn encode(bytes: &[u8]) -> String {
 
 const SEED: &[u8] = b"com.lyndir.masterpassword";
 
-/// Shapes of passwords by type: each letter stands for a class of [`CLASSES`].
+/// Password templates by type: each letter is a class of [`CLASSES`].
 const SHAPES: &[(&str, &[&str])] = &[
     ("maximum", &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"]),
     (

@@ -1,4 +1,4 @@
-//! PEM, the text form of keys and certificates: writes a block, and finds the first one in a text.
+//! PEM encoding of keys and certificates.
 
 use crate::encoding::{decode_base64, encode_base64};
 
@@ -9,7 +9,7 @@ pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The text of a block.
+/// Encodes a block.
 pub(super) fn encode(label: &str, bytes: &[u8]) -> String {
     let body = encode_base64(bytes);
     let mut out = format!("-----BEGIN {label}-----\n");
@@ -20,7 +20,7 @@ pub(super) fn encode(label: &str, bytes: &[u8]) -> String {
     out + &format!("-----END {label}-----\n")
 }
 
-/// The first sound block of `text`.
+/// Returns the first valid block of `text`.
 pub(super) fn decode(text: &[u8]) -> Option<Block> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines();
@@ -42,7 +42,7 @@ fn boundary<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.trim_end().strip_prefix(start)?.strip_suffix("-----")
 }
 
-/// The bytes up to the END line of the same label; lines with a colon in front are headers.
+/// Returns the bytes up to the END line with the same label; leading lines with a colon are headers.
 fn body<'a>(lines: impl Iterator<Item = &'a str>, label: &str) -> Option<Vec<u8>> {
     let mut digits = String::new();
     for line in lines {

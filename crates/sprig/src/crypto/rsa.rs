@@ -1,5 +1,5 @@
-//! RSA keys: makes them, reads and writes them as PKCS #1, and signs. Offline use only: the arithmetic takes a time that
-//! depends on the key, which nobody can measure through a rendered manifest.
+//! RSA keys in PKCS #1 format. For offline use only: the arithmetic is not constant-time, which cannot be
+//! observed through a rendered manifest.
 
 use crypto_bigint::BoxedUint;
 use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
@@ -9,12 +9,13 @@ use sha2::{Digest, Sha256};
 
 use super::der::{self, Reader, SEQUENCE};
 use super::drbg::Stream;
+use super::error::CreateError;
 
-/// The largest modulus read, in bits: larger ones are only good for keeping a machine busy.
+/// Maximum size of a modulus in bits; larger ones would take too long.
 const MAX_BITS: u64 = 16_384;
 const MIN_BITS: u64 = 1_024;
 const EXPONENT: u32 = 65_537;
-/// What PKCS #1 puts in front of a SHA-256 digest.
+/// Prefix of a SHA-256 digest in PKCS #1.
 const SHA256_PREFIX: &[u8] = &[
     0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00,
     0x04, 0x20,
@@ -30,7 +31,8 @@ pub(super) struct RsaKey {
 }
 
 impl RsaKey {
-    /// A new key; `None` only if the search for primes fails, which it cannot for sizes we ask for.
+    /// Generates a key; `None` only if the search for primes fails, which does not happen for supported
+    /// sizes.
     pub(super) fn generate(bits: u32, stream: &mut Stream) -> Option<Self> {
         let one = BigUint::from(1_u8);
         let public = BigUint::from(EXPONENT);
@@ -50,7 +52,7 @@ impl RsaKey {
         }
     }
 
-    /// Reads `RSAPrivateKey`.
+    /// Parses `RSAPrivateKey`.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let key = Self::read(bytes).ok_or("asn1: structure error: tags don't match or lengths are wrong")?;
         key.check()?;
@@ -96,7 +98,7 @@ impl RsaKey {
         Ok(())
     }
 
-    /// Writes `RSAPrivateKey`.
+    /// Encodes `RSAPrivateKey`.
     pub(super) fn to_der(&self) -> Vec<u8> {
         let [p, q] = &self.primes;
         let (p_exponent, q_exponent, inverse) = self.shortcuts();
@@ -114,7 +116,7 @@ impl RsaKey {
         der::sequence(&[vec![der::integer(&[])], numbers.to_vec()].concat())
     }
 
-    /// Writes `RSAPublicKey`.
+    /// Encodes `RSAPublicKey`.
     pub(super) fn public_der(&self) -> Vec<u8> {
         let numbers = [&self.modulus, &self.public];
         der::sequence(&numbers.map(|number| der::integer(&number.to_bytes_be())))
@@ -130,12 +132,10 @@ impl RsaKey {
         )
     }
 
-    /// Signs `message` by RSASSA-PKCS1-v1_5 with SHA-256.
-    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+    /// Signs `message` with RSASSA-PKCS1-v1_5 with SHA-256.
+    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CreateError> {
         if self.modulus.bits() < MIN_BITS {
-            let bits = self.modulus.bits();
-            let page = "https://go.dev/pkg/crypto/rsa#hdr-Minimum_key_size";
-            return Err(format!("crypto/rsa: {bits}-bit keys are insecure (see {page})"));
+            return Err(CreateError::InsecureKey(self.modulus.bits()));
         }
         let size = self.modulus.bits().div_ceil(8) as usize;
         let digest = Sha256::digest(message);
@@ -152,7 +152,7 @@ impl RsaKey {
         Ok([vec![0; size - signature.len()], signature].concat())
     }
 
-    /// `base` to the private exponent, by way of both primes.
+    /// Raises `base` to the private exponent with the Chinese remainder theorem.
     fn power(&self, base: &BigUint) -> BigUint {
         let [p, q] = &self.primes;
         let (p_exponent, q_exponent, inverse) = self.shortcuts();
@@ -163,7 +163,8 @@ impl RsaKey {
     }
 }
 
-/// A prime of exactly `bits` bits, the two highest set, so that a product of two has twice as many.
+/// Generates a prime of exactly `bits` bits with the two highest bits set, so that a product of two has twice
+/// as many.
 pub(super) fn prime(bits: u32, stream: &mut Stream) -> Option<BigUint> {
     let sieve = SmallFactorsSieveFactory::<BoxedUint>::new(Flavor::Any, bits, SetBits::TwoMsb).ok()?;
     let found = sieve_and_find(stream, sieve, |_, candidate| is_prime(Flavor::Any, candidate)).ok()??;

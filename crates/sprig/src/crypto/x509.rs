@@ -1,14 +1,15 @@
-//! Certificates: writes them as Go's x509 does, field for field, and reads of a signer what a signature needs.
+//! X.509 certificates with the same fields as Go's; of a signer's certificate only the required fields are
+//! parsed.
 
 use std::net::IpAddr;
 
-use mainstay_gostd::quote::quote;
 use sha2::{Digest, Sha256};
 
 use super::der::{
     self, BOOLEAN, GENERALIZED_TIME, OCTET_STRING, OID, PRINTABLE_STRING, Reader, SEQUENCE, SET, UTC_TIME,
     UTF8_STRING,
 };
+use super::error::CreateError;
 use super::key::PrivateKey;
 use crate::date::Civil;
 
@@ -22,30 +23,30 @@ const ALTERNATIVE_NAMES: u8 = 0x11;
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
-/// What a certificate is to say.
+/// The fields of a certificate.
 pub(super) struct Template {
     pub(super) common_name: Vec<u8>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) names: Vec<Vec<u8>>,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     pub(super) not_before: i64,
     pub(super) not_after: i64,
     pub(super) is_authority: bool,
     pub(super) serial: [u8; 16],
 }
 
-/// Who signs.
+/// The issuer of a certificate.
 pub(super) struct Issuer {
-    /// The encoded name.
+    /// Encoded name.
     subject: Vec<u8>,
     key_id: Option<Vec<u8>>,
-    /// `SubjectPublicKeyInfo`; absent where a certificate signs itself.
+    /// `SubjectPublicKeyInfo`; `None` for a self-signed certificate.
     public: Option<Vec<u8>>,
 }
 
 impl Issuer {
-    /// A certificate that signs itself.
-    pub(super) fn of_itself(template: &Template) -> Result<Self, String> {
+    /// Creates the issuer of a self-signed certificate.
+    pub(super) fn self_signed(template: &Template) -> Result<Self, CreateError> {
         Ok(Self {
             subject: name(&template.common_name)?,
             key_id: None,
@@ -53,7 +54,7 @@ impl Issuer {
         })
     }
 
-    /// Reads a signer's certificate.
+    /// Parses a signer's certificate.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let mut whole = Reader(bytes);
         let certificate = whole.enter(SEQUENCE).ok_or("x509: malformed certificate")?;
@@ -71,7 +72,7 @@ impl Issuer {
             fields.any()?;
         }
         fields.integer()?;
-        // The signature's algorithm, the issuer and the validity.
+        // Skips the signature algorithm, the issuer and the validity.
         for _ in 0..3 {
             fields.enter(SEQUENCE)?;
         }
@@ -99,7 +100,7 @@ fn element<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<&'a [u8]> {
         .map(|(whole, _)| whole)
 }
 
-/// The identifier among the extensions; `None` outside where they are malformed.
+/// Returns the key identifier among the extensions; the outer `None` means that they are malformed.
 #[allow(clippy::option_option)]
 fn subject_key_id(extensions: &[u8]) -> Option<Option<Vec<u8>>> {
     let mut list = Reader(extensions).enter(SEQUENCE)?;
@@ -118,21 +119,18 @@ fn subject_key_id(extensions: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(found)
 }
 
-/// The certificate of `subject_key`, signed by `signer`.
+/// Creates the certificate of `subject_key`, signed by `signer`.
 pub(super) fn create(
     template: &Template,
     subject_key: &PrivateKey,
     issuer: &Issuer,
     signer: &PrivateKey,
-) -> Result<Vec<u8>, String> {
-    let unsigned = "x509: certificate private key does not implement crypto.Signer";
-    let algorithm = signer.signature_algorithm().ok_or(unsigned)?;
-    let (signer_public, _) = signer.public().ok_or(unsigned)?;
-    let public = subject_key
-        .public()
-        .ok_or("x509: unsupported public key type: *dsa.PublicKey")?;
+) -> Result<Vec<u8>, CreateError> {
+    let algorithm = signer.signature_algorithm().ok_or(CreateError::NotASigner)?;
+    let (signer_public, _) = signer.public().ok_or(CreateError::NotASigner)?;
+    let public = subject_key.public().ok_or(CreateError::UnsupportedKey)?;
     if issuer.public.as_ref().is_some_and(|own| *own != signer_public) {
-        return Err("x509: provided PrivateKey doesn't match parent's PublicKey".into());
+        return Err(CreateError::KeyMismatch);
     }
     let subject = name(&template.common_name)?;
     let validity = der::sequence(&[time(template.not_before), time(template.not_after)]);
@@ -151,8 +149,8 @@ pub(super) fn create(
     Ok(der::sequence(&[body, algorithm, der::bit_string(&signature)]))
 }
 
-/// A name of one part; an empty one has none.
-fn name(common_name: &[u8]) -> Result<Vec<u8>, String> {
+/// Encodes a name with one part; an empty name has no parts.
+fn name(common_name: &[u8]) -> Result<Vec<u8>, CreateError> {
     if common_name.is_empty() {
         return Ok(der::sequence(&[]));
     }
@@ -162,12 +160,12 @@ fn name(common_name: &[u8]) -> Result<Vec<u8>, String> {
     } else {
         UTF8_STRING
     };
-    std::str::from_utf8(common_name).map_err(|_| "asn1: string not valid UTF-8")?;
+    std::str::from_utf8(common_name).map_err(|_| CreateError::NameNotUtf8)?;
     let part = der::sequence(&[der::value(OID, COMMON_NAME), der::value(tag, common_name)]);
     Ok(der::sequence(&[der::value(SET, &part)]))
 }
 
-/// Two digits of the year where they say enough, else four.
+/// Encodes a time, with a two-digit year where possible.
 fn time(seconds: i64) -> Vec<u8> {
     let at = Civil::from_seconds(seconds);
     let rest = format!(
@@ -181,8 +179,13 @@ fn time(seconds: i64) -> Vec<u8> {
     }
 }
 
-fn extensions(template: &Template, issuer: &Issuer, subject: &[u8], key: &[u8]) -> Result<Vec<u8>, String> {
-    // Digital signature and key encipherment; an authority signs certificates too.
+fn extensions(
+    template: &Template,
+    issuer: &Issuer,
+    subject: &[u8],
+    key: &[u8],
+) -> Result<Vec<u8>, CreateError> {
+    // Digital signature and key encipherment; an authority also signs certificates.
     let usage = if template.is_authority {
         [3, 2, 2, 0xa4]
     } else {
@@ -241,11 +244,11 @@ fn extension(number: u8, critical: bool, content: &[u8]) -> Vec<u8> {
     ])
 }
 
-fn alternatives(template: &Template) -> Result<Vec<u8>, String> {
+fn alternatives(template: &Template) -> Result<Vec<u8>, CreateError> {
     let mut list = Vec::new();
     for name in &template.names {
         if !name.is_ascii() {
-            return Err(format!("x509: {} cannot be encoded as an IA5String", quote(name)));
+            return Err(CreateError::AlternativeName(name.clone()));
         }
         list.push(der::value(0x82, name));
     }

@@ -1,9 +1,8 @@
-//! The calendar: takes seconds, gives year, month, day and time of day, and back. Over the whole range of Go's `time.Time`,
-//! which wraps around where 64 bits end.
+//! Calendar arithmetic over the whole range of Go's `time.Time`, which wraps around at 64 bits.
 
 const SECONDS_PER_DAY: u64 = 86_400;
 const DAYS_PER_ERA: u64 = 146_097;
-/// Go counts years from here, a multiple of 400, so that no time it can hold is negative.
+/// Go counts years from here, a multiple of 400, so that no representable time is negative.
 const FIRST_YEAR: i64 = -292_277_022_400;
 /// From 1 March of [`FIRST_YEAR`] to 1 January of year 1.
 const DAYS_TO_YEAR_ONE: u64 = FIRST_YEAR.unsigned_abs() / 400 * DAYS_PER_ERA + 306;
@@ -40,27 +39,27 @@ pub(super) const WEEKDAYS: [&str; 7] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
     pub(crate) year: i64,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) month: u32,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) day: u32,
     pub(crate) hour: u32,
     pub(crate) minute: u32,
     pub(crate) second: u32,
-    /// From Sunday, 0.
+    /// Counted from Sunday, 0.
     pub(crate) weekday: u32,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) year_day: u32,
 }
 
 impl Civil {
-    /// The date `seconds` after 1970, in whatever zone they were moved to.
+    /// Returns the date `seconds` after 1970, which may include a zone offset.
     pub(crate) fn from_seconds(seconds: i64) -> Self {
         let absolute = (seconds as u64).wrapping_add(FIRST_TO_UNIX);
         let (days, clock) = (absolute / SECONDS_PER_DAY, (absolute % SECONDS_PER_DAY) as u32);
         let era_day = days % DAYS_PER_ERA;
         let era_year = (era_day - era_day / 1_460 + era_day / 36_524 - era_day / 146_096) / 365;
-        // Days and months counted from March, which puts the leap day last.
+        // Days and months are counted from March, so that the leap day is last.
         let day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
         let month = (5 * day + 2) / 153;
         let day_of_month = (day - (153 * month + 2) / 5 + 1) as u32;
@@ -82,7 +81,7 @@ impl Civil {
 /// 1 March of [`FIRST_YEAR`] was a Wednesday.
 const FIRST_WEEKDAY: u64 = 3;
 
-/// Seconds from 1970 to a date, whose month and day may lie outside their usual range, at midnight.
+/// Returns the seconds from 1970 to midnight of a date, whose month and day may be out of range.
 pub(super) fn seconds_at(year: i64, month: i64, day: i64) -> i64 {
     let year = year.wrapping_add((month - 1).div_euclid(12));
     let month = (month - 1).rem_euclid(12) + 1;

@@ -1,27 +1,27 @@
-//! Writing a time by a layout: takes a moment and its zone, gives text as Go's `Time.Format` does.
+//! Formats a time with a layout, as Go's `Time.Format` does.
 
 use super::civil::{Civil, MONTHS, WEEKDAYS};
 use super::layout::{Element, Fraction, Offset, next_chunk};
 
-/// A moment as a zone shows it.
+/// A time in a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local<'a> {
     /// Seconds since 1970, in UTC.
     pub(super) seconds: i64,
     pub(super) nanos: u32,
-    /// The zone's abbreviation; empty where it has none.
+    /// Abbreviation of the zone; may be empty.
     pub(super) zone: &'a [u8],
     /// Seconds east of UTC.
     pub(super) offset: i64,
 }
 
 impl Local<'_> {
-    /// The date and time of day in the zone.
+    /// Returns the date and time of day in the zone.
     pub(super) fn civil(&self) -> Civil {
         Civil::from_seconds(self.seconds.wrapping_add(self.offset))
     }
 
-    /// The text of this moment by `layout`.
+    /// Formats this time with `layout`.
     pub(super) fn format(&self, layout: &[u8]) -> Vec<u8> {
         let civil = self.civil();
         let mut out = Vec::with_capacity(layout.len() + 10);
@@ -77,7 +77,7 @@ impl Local<'_> {
             out.push(b'Z');
             return;
         }
-        // The sign is that of the whole minutes.
+        // The sign is that of the total minutes.
         let minutes = self.offset / 60;
         out.push(if minutes < 0 { b'-' } else { b'+' });
         let seconds = if minutes < 0 { -self.offset } else { self.offset } % 60;
@@ -114,7 +114,7 @@ impl Local<'_> {
     }
 }
 
-/// How a zone without a name is written where its name belongs.
+/// Formats the name of a zone without a name.
 const UNNAMED: Offset = Offset {
     iso: false,
     colons: false,
@@ -134,7 +134,7 @@ fn padded(out: &mut Vec<u8>, value: u32, width: usize) {
     out.extend_from_slice(format!("{value:>width$}").as_bytes());
 }
 
-/// The name of month `number`, from 1.
+/// Returns the name of month `number`, counted from 1.
 pub(super) fn month(number: u32) -> &'static str {
     MONTHS
         .get(number.wrapping_sub(1) as usize)
@@ -142,7 +142,7 @@ pub(super) fn month(number: u32) -> &'static str {
         .unwrap_or_default()
 }
 
-/// The name of weekday `number`, from Sunday, 0.
+/// Returns the name of weekday `number`, counted from Sunday, 0.
 pub(super) fn weekday(number: u32) -> &'static str {
     WEEKDAYS.get(number as usize).copied().unwrap_or_default()
 }

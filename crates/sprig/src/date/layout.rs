@@ -1,7 +1,6 @@
-//! Go's layouts, which show how the reference time `Mon Jan 2 15:04:05 MST 2006` would look: takes a layout, gives its
-//! elements from the left.
+//! Parses Go's layouts, which show the reference time `Mon Jan 2 15:04:05 MST 2006`, into elements.
 
-/// What stands for a part of a time.
+/// An element of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     LongMonth,
@@ -31,34 +30,34 @@ pub(super) enum Element {
     Fraction(Fraction),
 }
 
-/// How an offset from UTC is written: each part of it is there or not.
+/// Format of an offset from UTC.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
-    /// `Z` stands for no offset.
+    /// `Z` for UTC.
     pub(super) iso: bool,
     pub(super) colons: bool,
     pub(super) minutes: bool,
     pub(super) seconds: bool,
 }
 
-/// How a fraction of a second is written.
+/// Format of a fraction of a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fraction {
     pub(super) digits: usize,
-    /// `.999` leaves trailing zeros out, `.000` does not.
+    /// `.999` omits trailing zeros, `.000` does not.
     pub(super) trim: bool,
     pub(super) comma: bool,
 }
 
-/// The text before an element, the element and its own text, and what follows.
+/// The text before an element, the element with its text, and the rest.
 pub(super) struct Chunk<'a> {
     pub(super) prefix: &'a [u8],
     pub(super) element: Option<(Element, &'a [u8])>,
     pub(super) rest: &'a [u8],
 }
 
-/// Fixed spellings by first byte; the first that fits counts.
+/// Literals by first byte; the first match is used.
 const SPELLINGS: &[(&[u8], Element)] = &[
     (b"January", Element::LongMonth),
     (b"Monday", Element::LongWeekday),
@@ -82,7 +81,7 @@ const SPELLINGS: &[(&[u8], Element)] = &[
     (b"pm", Element::LowerPm),
 ];
 
-/// Offsets after their `-` or `Z`; the first that fits counts.
+/// Offsets after `-` or `Z`; the first match is used.
 const OFFSETS: &[(&[u8], bool, bool, bool)] = &[
     (b"070000", false, true, true),
     (b"07:00:00", true, true, true),
@@ -163,11 +162,11 @@ fn offset_at(rest: &[u8], iso: bool) -> Option<(Element, usize)> {
 fn fraction_at(rest: &[u8], comma: bool) -> Option<(Element, usize)> {
     let digit = *rest.first().filter(|b| matches!(b, b'0' | b'9'))?;
     let digits = rest.iter().take_while(|b| **b == digit).count();
-    // Another digit makes it a number.
+    // If another digit follows, it is a number.
     if rest.get(digits).is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    // Go keeps twelve bits of the count.
+    // Go stores twelve bits of the count.
     let fraction = Fraction {
         digits: digits & 0xfff,
         trim: digit == b'9',

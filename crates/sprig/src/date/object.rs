@@ -1,4 +1,4 @@
-//! Times, durations, months and weekdays as a template holds them, with the methods of Go's types.
+//! Template values for times, durations, months and weekdays, with the methods of Go's types.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ pub(super) const TIME: Type = Type::Object("time.Time");
 const LOCATION: Type = Type::Object("*time.Location");
 const NONE: &[Type] = &[];
 
-/// A duration comes as one, or as a literal number, which Go's templates convert: hence any value.
+/// Parameters of type `time.Duration` accept any value, since Go's templates also convert literal numbers.
 const SPAN: &[Type] = &[Type::Any];
 
 const TIME_METHODS: &[(&str, &[Type])] = &[

@@ -1,4 +1,4 @@
-//! Reading a time by a layout: takes text, gives the moment, or the error of Go's `time.Parse`.
+//! Parses a time with a layout, with the errors of Go's `time.Parse`.
 
 use mainstay_gostd::time::{Quoted, parse_digits};
 
@@ -6,19 +6,17 @@ use super::civil::{MONTHS, WEEKDAYS, days_in, is_leap, seconds_at};
 use super::layout::{Chunk, Element, Fraction, Offset, next_chunk};
 use super::time::{Time, Zone};
 
-/// Reads `value` by `layout`; without a zone it is local time, which is UTC here.
-pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, String> {
+/// Parses `value` with `layout`; a time without a zone is local, which is UTC.
+pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, ParseTimeError> {
     let mut fields = Fields::default();
     let (mut rest_layout, mut rest) = (layout, value);
     loop {
         let chunk = next_chunk(rest_layout);
-        let mismatch = |element: &[u8], at: &[u8]| {
-            let (value, layout) = (Quoted(value), Quoted(layout));
-            format!(
-                "parsing time {value} as {layout}: cannot parse {} as {}",
-                Quoted(at),
-                Quoted(element)
-            )
+        let mismatch = |element: &[u8], rest: &[u8]| ParseTimeError::Mismatch {
+            value: value.to_vec(),
+            layout: layout.to_vec(),
+            rest: rest.to_vec(),
+            element: element.to_vec(),
         };
         skip(&mut rest, chunk.prefix).map_err(|()| mismatch(chunk.prefix, rest))?;
         let Chunk {
@@ -34,30 +32,54 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, String> {
         match fields.read(element, &mut rest, rest_layout) {
             Ok(()) => {}
             Err(Wrong::Value) => return Err(mismatch(text, held)),
-            Err(Wrong::Range(what)) => return Err(out_of(value, &format!(": {what} out of range"))),
+            Err(Wrong::Range(what)) => return Err(invalid(value, format!(": {what} out of range"))),
         }
     }
     if !rest.is_empty() {
-        return Err(out_of(value, &format!(": extra text: {}", Quoted(rest))));
+        return Err(invalid(value, format!(": extra text: {}", Quoted(rest))));
     }
-    fields.finish().map_err(|message| out_of(value, message))
+    fields
+        .finish()
+        .map_err(|message| invalid(value, message.to_owned()))
 }
 
-fn out_of(value: &[u8], message: &str) -> String {
-    format!("parsing time {}{message}", Quoted(value))
+/// A text that does not match the layout, with the message of Go's `time.ParseError`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParseTimeError {
+    /// `rest` of the value does not match `element` of the layout.
+    #[error(
+        "parsing time {} as {}: cannot parse {} as {}",
+        Quoted(.value), Quoted(.layout), Quoted(.rest), Quoted(.element)
+    )]
+    Mismatch {
+        value: Vec<u8>,
+        layout: Vec<u8>,
+        rest: Vec<u8>,
+        element: Vec<u8>,
+    },
+    /// The value matches the layout, but is invalid; `message` starts with its separator.
+    #[error("parsing time {}{message}", Quoted(.value))]
+    Invalid { value: Vec<u8>, message: String },
 }
 
-/// What is wrong with the text for one element.
+fn invalid(value: &[u8], message: String) -> ParseTimeError {
+    ParseTimeError::Invalid {
+        value: value.to_vec(),
+        message,
+    }
+}
+
+/// An error in one element.
 enum Wrong {
-    /// It is of another form.
+    /// The text has the wrong form.
     Value,
-    /// It is a number out of this field's range.
+    /// The number is out of range for this field.
     Range(&'static str),
 }
 
 type Read<T = ()> = Result<T, Wrong>;
 
-/// What was read so far.
+/// The fields parsed so far.
 #[derive(Default)]
 struct Fields {
     year: i64,
@@ -72,7 +94,7 @@ struct Fields {
     pm: bool,
     am: bool,
     utc: bool,
-    /// Go has no second west of UTC either: it means that none was read.
+    /// Seconds east of UTC. An offset of -1 is treated as missing, since Go uses it as a marker.
     offset: Option<i64>,
     zone: Vec<u8>,
 }
@@ -147,7 +169,7 @@ impl Fields {
         }
     }
 
-    /// Seconds may have a fraction that the layout does not ask for.
+    /// Parses a fraction of a second that the layout does not contain.
     fn read_unasked_fraction(&mut self, rest: &mut &[u8], layout: &[u8]) -> Read {
         let fraction = matches!(rest, [b'.' | b',', b'0'..=b'9', ..]);
         let asked = matches!(next_chunk(layout).element, Some((Element::Fraction(_), _)));
@@ -213,7 +235,7 @@ impl Fields {
         })
     }
 
-    /// The local zone where it has this offset and name, else a zone of its own.
+    /// Returns the local zone if it has this offset and name, or else a new zone.
     fn zone_at(self, offset: i64) -> Zone {
         if offset == 0 && (self.zone.is_empty() || self.zone == b"UTC") {
             Zone::Local
@@ -259,7 +281,7 @@ fn ranged(value: u32, min: u32, max: u32, what: &'static str) -> Read<u32> {
     }
 }
 
-/// Skips literal text; a run of spaces stands for any run of spaces.
+/// Skips literal text; a run of spaces matches any run of spaces.
 fn skip(rest: &mut &[u8], prefix: &[u8]) -> Result<(), ()> {
     let mut prefix = prefix;
     while let Some((first, after)) = prefix.split_first() {
@@ -282,7 +304,7 @@ fn cut_spaces(text: &[u8]) -> &[u8] {
     text.get(spaces..).unwrap_or_default()
 }
 
-/// One or two digits; exactly two where `fixed`.
+/// Parses one or two digits; exactly two if `fixed`.
 fn number(rest: &mut &[u8], fixed: bool) -> Read<u32> {
     let (value, len) = match *rest {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', ..] => (u32::from(a - b'0') * 10 + u32::from(b - b'0'), 2),
@@ -293,7 +315,7 @@ fn number(rest: &mut &[u8], fixed: bool) -> Read<u32> {
     Ok(value)
 }
 
-/// Up to three digits, after spaces; exactly three without spaces where `fixed`.
+/// Parses up to three digits after spaces; exactly three without spaces if `fixed`.
 fn three_digits(rest: &mut &[u8], fixed: bool) -> Read<u32> {
     if !fixed {
         *rest = rest.strip_prefix(b" ").unwrap_or(rest);
@@ -308,7 +330,7 @@ fn three_digits(rest: &mut &[u8], fixed: bool) -> Read<u32> {
         .fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
 }
 
-/// A number with a sign.
+/// Parses a signed number.
 fn atoi(text: &[u8]) -> Read<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -322,7 +344,8 @@ fn atoi(text: &[u8]) -> Read<i64> {
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
-/// The number, from 1, of the name the text begins with, whatever its case, of which `len` letters count.
+/// Returns the number, counted from 1, of the name that the text starts with, comparing `len` letters without
+/// case.
 fn name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
     for (name, number) in names.iter().zip(1..) {
         let name = name.as_bytes();
@@ -338,7 +361,7 @@ fn name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
     Err(Wrong::Value)
 }
 
-/// A separator and digits, of which nine count.
+/// Parses a separator and digits, of which nine are used.
 fn nanos(text: &[u8]) -> Read<u32> {
     let ([b'.' | b','], digits) = text.split_at_checked(1).ok_or(Wrong::Value)? else {
         return Err(Wrong::Value);
@@ -365,7 +388,7 @@ fn offset(rest: &mut &[u8], form: Offset) -> Read<i64> {
     let read = |wanted: bool, index: usize| if wanted { field(index) } else { Ok(0) };
     let (hours, minutes, seconds) = match (field(0), read(form.minutes, 1), read(form.seconds, 2)) {
         (Ok(hours), Ok(minutes), Ok(seconds)) => (hours, minutes, seconds),
-        // What was read before the first bad field is still checked.
+        // Fields before the first invalid one are still checked.
         (Ok(hours), minutes, _) => {
             ranged(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
             ranged(hours, 0, 24, "time zone offset hour")?;
@@ -387,7 +410,7 @@ fn offset(rest: &mut &[u8], form: Offset) -> Read<i64> {
     Ok(total)
 }
 
-/// How long the abbreviation of a zone is that `text` begins with.
+/// Returns the length of the zone abbreviation at the start of `text`.
 fn zone_name_len(text: &[u8]) -> Option<usize> {
     if text.len() < 3 {
         return None;
@@ -411,7 +434,7 @@ fn zone_name_len(text: &[u8]) -> Option<usize> {
     fits.then_some(upper)
 }
 
-/// The length of `+3` or `-11`; zero where it is anything else or past 23.
+/// Returns the length of `+3` or `-11`; zero for other texts and hours above 23.
 fn signed_hours_len(text: &[u8]) -> usize {
     let [b'+' | b'-', after @ ..] = text else { return 0 };
     let digits = after.iter().take_while(|b| b.is_ascii_digit()).count();

@@ -1,33 +1,33 @@
-//! A moment and the zone it is shown in: Go's `time.Time` without the monotonic clock. Knows nothing of templates.
+//! Go's `time.Time` without the monotonic clock.
 
 use std::rc::Rc;
 
 use super::civil::{Civil, YEAR_ONE_TO_UNIX, seconds_at};
 use super::format::Local;
 
-/// A moment.
+/// A time with its zone.
 #[derive(Clone, Debug)]
 pub(super) struct Time {
     /// Seconds since 1970.
     pub(super) seconds: i64,
-    /// Less than a second.
+    /// Nanoseconds within the second.
     pub(super) nanos: u32,
     pub(super) zone: Zone,
 }
 
-/// Where a time is shown. Named zones never stay with a time: a template can only format in them.
+/// The zone of a time. Named zones are used for formatting only and never stored in a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Zone {
     /// `time.UTC`.
     Utc,
     /// `time.Local`, which is UTC: a render does not depend on the machine it runs on.
     Local,
-    /// A name, perhaps empty, and seconds east of UTC.
+    /// A name, which may be empty, and seconds east of UTC.
     Fixed(Rc<[u8]>, i64),
 }
 
 impl Zone {
-    /// The abbreviation and the offset.
+    /// Returns the abbreviation and the offset.
     fn parts(&self) -> (&[u8], i64) {
         match self {
             Self::Utc | Self::Local => (b"UTC", 0),
@@ -35,7 +35,7 @@ impl Zone {
         }
     }
 
-    /// What `Location.String` gives.
+    /// `Location.String`.
     pub(super) fn name(&self) -> &[u8] {
         match self {
             Self::Utc => b"UTC",
@@ -45,13 +45,13 @@ impl Zone {
     }
 }
 
-/// How `Time.String` writes.
+/// Layout of `Time.String`.
 const STRING: &[u8] = b"2006-01-02 15:04:05.999999999 -0700 MST";
-/// How `Time.MarshalJSON` writes.
+/// Layout of `Time.MarshalJSON`.
 const RFC3339_NANO: &[u8] = b"2006-01-02T15:04:05.999999999Z07:00";
 
 impl Time {
-    /// A moment in local time.
+    /// Creates a local time.
     pub(super) fn unix(seconds: i64) -> Self {
         Self {
             seconds,
@@ -60,7 +60,7 @@ impl Time {
         }
     }
 
-    /// The moment `nanos` after 1970, in local time.
+    /// Returns the local time `nanos` after 1970.
     pub(super) fn unix_nanos(nanos: i128) -> Self {
         let (seconds, nanos) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
         Self {
@@ -70,7 +70,7 @@ impl Time {
         }
     }
 
-    /// Go's zero time.
+    /// Returns Go's zero time.
     pub(super) fn zero() -> Self {
         Self {
             seconds: -YEAR_ONE_TO_UNIX,
@@ -109,12 +109,12 @@ impl Time {
         self.format(RFC3339_NANO)
     }
 
-    /// What times are compared by: seconds since year 1, as Go keeps them.
+    /// Returns the seconds since year 1, by which times are compared.
     pub(super) fn rank(&self) -> (i64, u32) {
         (self.seconds.wrapping_add(YEAR_ONE_TO_UNIX), self.nanos)
     }
 
-    /// Nanoseconds since year 1.
+    /// Returns the nanoseconds since year 1.
     fn total(&self) -> i128 {
         let (seconds, nanos) = self.rank();
         i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
@@ -130,18 +130,18 @@ impl Time {
         }
     }
 
-    /// So many nanoseconds later.
+    /// Adds nanoseconds.
     pub(super) fn add(&self, nanos: i64) -> Self {
         self.at_total(self.total() + i128::from(nanos))
     }
 
-    /// Nanoseconds since `other`, as far as a duration reaches.
+    /// Returns the nanoseconds since `other`, limited to the range of a duration.
     pub(super) fn since(&self, other: &Self) -> i64 {
         let span = self.total() - other.total();
         span.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// The last multiple of `unit` since year 1 that is not later; with `round`, the nearest.
+    /// Returns the last multiple of `unit` since year 1 that is not later; with `round`, the nearest.
     pub(super) fn truncate(&self, unit: i64, round: bool) -> Self {
         if unit <= 0 {
             return self.clone();
@@ -152,7 +152,7 @@ impl Time {
         self.at_total(total - rest + if up { unit } else { 0 })
     }
 
-    /// So many years, months and days later in the calendar.
+    /// Adds years, months and days.
     pub(super) fn add_date(&self, years: i64, months: i64, days: i64) -> Self {
         let civil = self.civil();
         let clock = i64::from(civil.hour * 3_600 + civil.minute * 60 + civil.second);

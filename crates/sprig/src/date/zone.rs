@@ -1,5 +1,4 @@
-//! Time zones by name, from the database in the binary: takes a name and a moment, gives abbreviation and offset. Knows
-//! nothing of the machine's own zone or files.
+//! Named time zones from the embedded database. Does not read the machine's zone or files.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -7,7 +6,7 @@ use jiff::tz::TimeZoneDatabase;
 use super::format::Local;
 use super::time::Time;
 
-/// `time` by `layout`, in the zone called `name`; UTC where there is none of that name.
+/// Formats `time` with `layout` in the zone `name`, or in UTC if there is no such zone.
 pub(super) fn format_in(time: &Time, name: &[u8], layout: &[u8]) -> Vec<u8> {
     let (seconds, nanos) = (time.seconds, time.nanos);
     let (zone, offset) = lookup(name, seconds).unwrap_or_else(|| ("UTC".into(), 0));
@@ -26,16 +25,16 @@ fn lookup(name: &[u8], seconds: i64) -> Option<(String, i64)> {
         return None;
     }
     let zone = TimeZoneDatabase::bundled().get(name).ok()?;
-    // The database ignores case, Go's files do not.
+    // The database ignores case, Go does not.
     zone.iana_name().filter(|known| *known == name)?;
     let info = zone.to_offset_info(Timestamp::from_second(within_reach(seconds)).ok()?);
     Some((info.abbreviation().to_owned(), i64::from(info.offset().seconds())))
 }
 
-/// The calendar, weekdays and all, repeats itself after 400 years, and so do the rules of a zone.
+/// The calendar, including weekdays, repeats after 400 years, and so do the rules of a zone.
 const CYCLE: i64 = 146_097 * 86_400;
 
-/// A moment at which every zone has the offset it has at `seconds`, and which the database can answer for.
+/// Returns a time in the range of the database at which every zone has the same offset as at `seconds`.
 fn within_reach(seconds: i64) -> i64 {
     let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     if seconds <= max {

@@ -1,4 +1,4 @@
-//! Copies that share nothing with the original but what cannot change.
+//! Deep copies that share only immutable values with the original.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, LimitExceeded, List, Map, Meter, Value};

@@ -1,4 +1,4 @@
-//! A value deep inside maps, or a default.
+//! `dig`: a value in nested maps, or a default.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, Map, MapType, Str, Value};
@@ -47,7 +47,7 @@ fn as_string(value: &Value) -> Result<Str, Failure> {
     }
 }
 
-/// Go's words for a failed type assertion.
+/// Returns Go's message for a failed type assertion.
 fn wrong_type(value: &Value, wanted: &str) -> Failure {
     let found = if matches!(value, Value::Nil) {
         "nil".into()

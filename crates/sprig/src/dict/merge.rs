@@ -1,5 +1,5 @@
-//! Maps merged as the mergo package of Go does it: takes a destination and sources, changes the destination in place. What
-//! is not in the destination comes in by reference, so that parts of both maps are one from then on.
+//! Merges maps in place as Go's mergo package does. Values that the destination lacks are added by reference,
+//! so that both maps share them.
 
 use mainstay_template::Type::MapOfAny;
 use mainstay_template::{Call, Failure, Function, GoKind, LimitExceeded, Map, MapType, Meter, Str, Value};
@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Function] = &[
 ];
 
 fn merge(call: &mut Call<'_>) -> Result<Value, Failure> {
-    forgiving(merged(call, false))
+    ignore_errors(merged(call, false))
 }
 
 fn must_merge(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -25,18 +25,18 @@ fn must_merge(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn merge_overwrite(call: &mut Call<'_>) -> Result<Value, Failure> {
-    forgiving(merged(call, true))
+    ignore_errors(merged(call, true))
 }
 
 fn must_merge_overwrite(call: &mut Call<'_>) -> Result<Value, Failure> {
     merged(call, true).map_err(Into::into)
 }
 
-/// Why a merge stopped.
+/// Reason why a merge stopped.
 enum Stop {
-    /// mergo returned an error, which `merge` swallows.
+    /// mergo returned an error, which `merge` ignores.
     TypesDiffer,
-    /// It panicked, which nobody swallows.
+    /// mergo panicked, which is always an error.
     Failed(Failure),
 }
 
@@ -61,7 +61,7 @@ impl From<Stop> for Failure {
     }
 }
 
-fn forgiving(result: Result<Value, Stop>) -> Result<Value, Failure> {
+fn ignore_errors(result: Result<Value, Stop>) -> Result<Value, Failure> {
     match result {
         Err(Stop::TypesDiffer) => Ok(Value::from("")),
         other => other.map_err(Into::into),
@@ -81,7 +81,7 @@ fn merged(call: &mut Call<'_>, overwrite: bool) -> Result<Value, Stop> {
 }
 
 fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Result<(), Stop> {
-    // The keys of now, the values of when their turn comes: merging may change `from` where the maps share parts.
+    // Keys are read now, values when they are merged: merging may change `from` if the maps share parts.
     let keys: Vec<Str> = from.entries().keys().cloned().collect();
     nested(meter, |meter| {
         keys.into_iter()
@@ -90,7 +90,7 @@ fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Res
 }
 
 fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: bool) -> Result<(), Stop> {
-    // Maps that share parts are merged once for each way that leads there.
+    // Maps that share parts are merged once for each path to them.
     meter.consume_fuel(32)?;
     let Some(new) = from.get(&key) else { return Ok(()) };
     let old = into.get(&key);
@@ -102,7 +102,7 @@ fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: b
         };
     }
     if let Value::List(_) = &new {
-        refuse_list(into, old.as_ref(), &new)?;
+        reject_list(into, old.as_ref(), &new)?;
     } else if is_reference(&new) {
         merge_inside(meter, old.as_ref(), &new, overwrite)?;
     }
@@ -114,7 +114,7 @@ fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: b
     put(meter, into, from, key, new)
 }
 
-/// Objects are structs or pointers, which mergo enters as it enters maps.
+/// Objects are structs or pointers, which mergo merges like maps.
 fn is_reference(value: &Value) -> bool {
     matches!(value, Value::Map(_) | Value::Object(_))
 }
@@ -131,8 +131,8 @@ fn merge_inside(meter: &mut Meter, old: Option<&Value>, new: &Value, overwrite: 
     }
 }
 
-/// A list cannot stand in a map of strings, whether it would stay there or not.
-fn refuse_list(into: &Map, old: Option<&Value>, new: &Value) -> Result<(), Stop> {
+/// Rejects a list in a map of strings, even if it would not be stored.
+fn reject_list(into: &Map, old: Option<&Value>, new: &Value) -> Result<(), Stop> {
     if into.ty() != MapType::String {
         return Ok(());
     }
@@ -158,7 +158,7 @@ fn not_assignable(found: &str) -> Failure {
     ))
 }
 
-/// What mergo takes for empty: as Sprig, but that complex numbers never are.
+/// Whether mergo treats a value as empty: like Sprig, except that complex numbers are never empty.
 fn is_mergo_empty(value: &Value) -> bool {
     !matches!(value, Value::Complex(..)) && is_empty(value)
 }

@@ -1,4 +1,4 @@
-//! Parts of a list: its ends, and what lies between.
+//! Parts of a list: `first`, `rest`, `last`, `initial`, `slice`.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, List, ListType, Value};
@@ -47,7 +47,7 @@ fn initial(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(copied(list.items().split_last().map(|(_, rest)| rest)))
 }
 
-/// A part of a list; nothing is left of an empty one but a nil slice.
+/// Returns a part of a list; an empty list results in a nil slice.
 fn copied(part: Option<&[Value]>) -> Value {
     part.map_or_else(
         || Value::List(List::nil(ListType::Any)),

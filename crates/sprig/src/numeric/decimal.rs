@@ -1,5 +1,5 @@
-//! Exact decimals, as the shopspring package of Go keeps them: takes floats by their shortest digits, gives back the
-//! nearest float. Quotients have sixteen decimal places.
+//! Exact decimals of Go's shopspring package, converted from the shortest digits of a float. Quotients have
+//! sixteen decimal places.
 
 use mainstay_template::Failure;
 use num_bigint::{BigInt, BigUint, Sign};
@@ -14,7 +14,7 @@ pub(super) struct Decimal {
 const PLACES: i32 = 16;
 
 impl Decimal {
-    /// The decimal with the fewest digits that reads back as `float`.
+    /// Returns the decimal with the fewest digits that converts back to `float`.
     pub(super) fn of(float: f64) -> Result<Self, Failure> {
         if float.is_nan() {
             return Err(Failure::message("Cannot create a Decimal from NaN"));
@@ -36,12 +36,12 @@ impl Decimal {
         })
     }
 
-    /// The nearest float, infinite where there is none.
+    /// Returns the nearest float, or infinity.
     pub(super) fn to_float(&self) -> f64 {
         format!("{}e{}", self.value, self.exponent).parse().unwrap_or(0.0)
     }
 
-    /// About how much work this number is.
+    /// Returns the approximate cost of arithmetic with this number.
     pub(super) fn digits(&self) -> u64 {
         self.value.bits() / 64 + u64::from(self.exponent.unsigned_abs()) / 16
     }
@@ -69,7 +69,7 @@ impl Decimal {
         }
     }
 
-    /// The quotient, its last place rounded away from zero at one half.
+    /// Returns the quotient, with the last place rounded half away from zero.
     pub(super) fn div(&self, other: &Self) -> Result<Self, Failure> {
         if other.value.sign() == Sign::NoSign {
             return Err(Failure::message("decimal division by 0"));

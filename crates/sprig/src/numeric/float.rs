@@ -1,4 +1,4 @@
-//! Floats: sums and products in exact decimals, extremes and rounding in binary as Go's `math` does them.
+//! Float functions: sums and products use exact decimals, extremes and rounding use Go's `math`.
 
 use mainstay_template::Type::{Any, Float64, Int};
 use mainstay_template::{Call, Failure, Function, Value};
@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Function] = &[
     variadic("round", &[Any, Int, Float64], round),
 ];
 
-/// The arguments as decimals, folded; each step costs what its digits do.
+/// Folds the arguments as decimals; each step consumes fuel by the number of digits.
 fn folded(
     call: &mut Call<'_>,
     first: Option<f64>,
@@ -78,7 +78,7 @@ fn minf(call: &mut Call<'_>) -> Result<Value, Failure> {
     })
 }
 
-/// The fold of all arguments, where `winner` beats even what is no number.
+/// Folds all arguments; `winner` takes precedence even over NaN.
 fn extreme(call: &mut Call<'_>, winner: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
     call.meter.consume_fuel(call.args.len() as u64)?;
     let pick = |a: f64, b: f64| match (a, b) {
@@ -112,7 +112,8 @@ fn round(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Float(whole / scale))
 }
 
-/// 10 to the `exponent`, with the very rounding of Go's `math.Pow`: squarings of 0.625, powers of two apart.
+/// Returns 10 to the `exponent` with the rounding of Go's `math.Pow`: squares 0.625 and handles powers of two
+/// separately.
 fn power_of_ten(exponent: i64) -> f64 {
     if exponent == 0 || exponent == 1 {
         return if exponent == 0 { 1.0 } else { 10.0 };

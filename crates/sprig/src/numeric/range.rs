@@ -1,4 +1,4 @@
-//! Sequences of integers, paid for before they are made.
+//! Sequences of integers; their fuel is consumed first.
 
 use mainstay_template::Type::Int;
 use mainstay_template::{Call, Failure, Function, LimitExceeded, List, ListType, Meter, Value};
@@ -67,7 +67,7 @@ fn seq(call: &mut Call<'_>) -> Result<Value, Failure> {
     out.finish()
 }
 
-/// From `start` to just before `stop`, if `step` leads there.
+/// Returns the integers from `start` to before `stop`; empty if `step` has the wrong sign.
 #[derive(Clone, Copy)]
 struct Steps {
     start: i64,

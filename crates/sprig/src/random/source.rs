@@ -1,21 +1,21 @@
-//! Numbers out of entropy: takes the host, gives numbers without bias.
+//! Unbiased random numbers from the host's entropy.
 
 use mainstay_template::Host;
 
 /// A source of random numbers.
 pub(crate) struct Source<'a>(pub(crate) &'a mut dyn Host);
 
-/// Draws before a host that repeats itself is taken as it is.
-const PATIENCE: usize = 128;
+/// Maximum number of draws, to terminate with repeating entropy.
+const MAX_DRAWS: usize = 128;
 
 impl Source<'_> {
-    /// A number less than `bound`, each equally likely; zero where there is none.
+    /// Returns a uniformly distributed number less than `bound`, or zero if `bound` is zero.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
         }
         let mask = u64::MAX >> (bound - 1).leading_zeros();
-        let draws = (0..PATIENCE).map(|_| self.bits() & mask);
+        let draws = (0..MAX_DRAWS).map(|_| self.bits() & mask);
         let mut last = 0;
         for draw in draws {
             if draw < bound {

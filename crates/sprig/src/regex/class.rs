@@ -1,4 +1,4 @@
-//! Sets of characters: `[a-z]`, `\d`, `[[:alpha:]]`, `\p{Greek}`. Takes the text after the opening, gives the set.
+//! Parses character classes: `[a-z]`, `\d`, `[[:alpha:]]`, `\p{Greek}`.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
@@ -6,7 +6,7 @@ use super::cursor::{Cursor, check_utf8};
 use super::error::{Reason, RegexError};
 use super::escape::read_escape;
 
-/// A set, and whether it stands for its complement.
+/// A set of characters, possibly complemented.
 type Group = (&'static [(char, char)], bool);
 
 const DIGIT: &[(char, char)] = &[('0', '9')];
@@ -30,7 +30,7 @@ const POSIX: &[(&str, &[(char, char)])] = &[
     ("xdigit", &[('0', '9'), ('A', 'F'), ('a', 'f')]),
 ];
 
-/// The set of `ranges`, with every case of each character where `fold`.
+/// Returns the set of `ranges`, including all cases of each character if `fold`.
 pub(super) fn set(ranges: &[(char, char)], fold: bool) -> ClassUnicode {
     folded(
         ClassUnicode::new(ranges.iter().map(|(from, to)| ClassUnicodeRange::new(*from, *to))),
@@ -52,7 +52,7 @@ fn signed(mut class: ClassUnicode, negated: bool) -> ClassUnicode {
     class
 }
 
-/// `\d` and its kin; `None` where something else comes next.
+/// Parses `\d`, `\s`, `\w` and their complements; `None` if another text follows.
 pub(super) fn perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
     let (ranges, negated): Group = match (at.byte(0)?, at.byte(1)?) {
         (b'\\', b'd') => (DIGIT, false),
@@ -67,7 +67,7 @@ pub(super) fn perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
     Some(signed(set(ranges, fold), negated))
 }
 
-/// `[:alpha:]` inside brackets; `None` where something else comes next.
+/// Parses `[:alpha:]` inside brackets; `None` if another text follows.
 fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let mut rest = *at;
     if !rest.eat(b"[:") {
@@ -85,7 +85,7 @@ fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexE
     Ok(Some(signed(set(ranges, fold), negated)))
 }
 
-/// `\pN`, `\p{Greek}`, `\P{^Lu}`; `None` where something else comes next.
+/// Parses `\pN`, `\p{Greek}`, `\P{^Lu}`; `None` if another text follows.
 pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let negated = match (at.byte(0), at.byte(1)) {
         (Some(b'\\'), Some(b'p')) => false,
@@ -112,7 +112,7 @@ pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUni
     Ok(Some(signed(folded(class, fold), negated != inverted)))
 }
 
-/// The set Go knows under `name`, which it compares without case, spaces, hyphens and underscores.
+/// Returns Go's set `name`, ignoring case, spaces, hyphens and underscores.
 fn named(name: &str) -> Option<ClassUnicode> {
     let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).collect();
     let canonical = canonical(&plain);
@@ -120,7 +120,7 @@ fn named(name: &str) -> Option<ClassUnicode> {
         "Any" => return Some(set(&[('\0', char::MAX)], false)),
         "Ascii" => return Some(set(&[('\0', '\x7f')], false)),
         "Assigned" => return table("Cn").map(|class| signed(class, true)),
-        // Surrogates are not characters of a Rust string, and no text that can be matched has one.
+        // Surrogates are not Rust characters, and no text contains one.
         "Cs" | "Surrogate" => return Some(ClassUnicode::empty()),
         _ => {}
     }
@@ -139,7 +139,7 @@ fn canonical(name: &str) -> String {
         .collect()
 }
 
-/// The set regex-syntax knows under `name`.
+/// Returns the set `name` of regex-syntax.
 fn table(name: &str) -> Option<ClassUnicode> {
     let hir = regex_syntax::Parser::new()
         .parse(&format!("\\p{{{name}}}"))
@@ -150,7 +150,7 @@ fn table(name: &str) -> Option<ClassUnicode> {
     }
 }
 
-/// `[…]`, from the opening bracket on.
+/// Parses `[…]`.
 pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     let whole = *at;
     at.skip(1);
@@ -194,7 +194,7 @@ fn range(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnic
     Ok(folded(scalars(from, to), fold))
 }
 
-/// The characters from one code point to another, without the surrogates.
+/// Returns the characters between two code points without surrogates.
 pub(super) fn scalars(from: u32, to: u32) -> ClassUnicode {
     let low = (from.min(0xd7ff + 1), to.min(0xd7ff));
     let high = (from.max(0xe000), to);
@@ -211,14 +211,14 @@ fn character(at: &mut Cursor<'_>, whole: Cursor<'_>) -> Result<u32, RegexError> 
     }
 }
 
-/// General categories by their short names.
+/// Short names of general categories.
 const CATEGORIES: &[&str] = &[
     "C", "Cc", "Cf", "Cn", "Co", "L", "Lc", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd",
     "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp",
     "Zs",
 ];
 
-/// General categories by their long names.
+/// Long names of general categories.
 const ALIASES: &[&str] = &[
     "Casedletter",
     "Closepunctuation",
@@ -263,7 +263,8 @@ const ALIASES: &[&str] = &[
     "Uppercaseletter",
 ];
 
-/// Scripts of one word: Go takes the underscores out of a name before it looks in a table that has them.
+/// Scripts with one-word names: Go removes underscores from a name before it looks it up in a table that
+/// contains them.
 const SCRIPTS: &[&str] = &[
     "Adlam",
     "Ahom",

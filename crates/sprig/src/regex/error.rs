@@ -1,8 +1,8 @@
-//! Why a regular expression was refused, in the words of Go's regexp/syntax.
+//! Syntax errors of regular expressions, with the messages of Go's regexp/syntax.
 
 use mainstay_gostd::utf8::to_string_lossy;
 
-/// A refused expression.
+/// An invalid regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {reason}: `{part}`")]
 pub struct RegexError {
@@ -10,7 +10,7 @@ pub struct RegexError {
     part: String,
 }
 
-/// What is wrong.
+/// Kind of a syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Reason {
     #[error("invalid character class range")]
@@ -44,7 +44,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// The error that quotes `part` of the expression.
+    /// Returns the error that quotes `part` of the expression.
     pub(super) fn at(self, part: &[u8]) -> RegexError {
         RegexError {
             reason: self,

@@ -1,9 +1,9 @@
-//! Backslash escapes that stand for one character: takes the text from the backslash on, gives the code point.
+//! Parses backslash escapes of single characters.
 
 use super::cursor::Cursor;
 use super::error::{Reason, RegexError};
 
-/// The code point, which may be a surrogate: Go accepts one, and nothing matches it.
+/// Returns the code point, which may be a surrogate: Go accepts it, but it matches nothing.
 pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
     let start = *at;
     at.skip(1);
@@ -25,7 +25,7 @@ pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
     found.ok_or_else(|| Reason::Escape.at(start.until(*at)))
 }
 
-/// Up to three digits; a single one is an octal escape only if it is zero.
+/// Parses up to three octal digits; a single digit is an octal escape only if it is zero.
 fn octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
     let next = |at: &Cursor<'_>| at.peek().filter(|b| (b'0'..=b'7').contains(b));
     if first != '0' && next(at).is_none() {

@@ -1,15 +1,15 @@
-//! A piece of an expression with what its limits need: how large, how deep and how often repeated it is.
+//! A node of an expression with the size, depth and repetition count that limits are checked against.
 
 use regex_syntax::hir::Hir;
 
 use super::error::{Reason, RegexError};
 
-/// Instructions Go would compile at most.
+/// Maximum number of instructions in Go.
 const MAX_SIZE: u64 = (128 << 20) / 40;
-/// Go's limit is 1000. The engines recurse over the tree, and this much fits a small thread's stack.
+/// Maximum depth. Go's limit is 1000; the engines recurse over the tree, and this depth fits a small stack.
 const MAX_HEIGHT: u32 = 250;
 
-/// A piece of an expression.
+/// A node of an expression.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) hir: Hir,
@@ -17,7 +17,7 @@ pub(super) struct Node {
     size: u64,
     height: u32,
     kind: Kind,
-    /// The product of nested counts.
+    /// Product of nested repetition counts.
     pub(super) repeats: u64,
 }
 
@@ -28,17 +28,17 @@ enum Kind {
     Other,
 }
 
-/// How often.
+/// A repetition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// Whether it was written in braces.
+    /// Whether it is written in braces.
     pub(super) counted: bool,
 }
 
 impl Repeat {
-    /// Whether Go checks the count at all.
+    /// Whether Go checks the count.
     pub(super) fn is_plural(self) -> bool {
         self.counted && (self.min >= 2 || self.max.is_some_and(|max| max >= 2))
     }
@@ -64,7 +64,7 @@ impl Repeat {
 }
 
 impl Node {
-    /// A piece without parts.
+    /// Creates a leaf.
     pub(super) fn leaf(hir: Hir) -> Self {
         Self {
             hir,
@@ -75,12 +75,12 @@ impl Node {
         }
     }
 
-    /// One after the other.
+    /// Creates a concatenation.
     pub(super) fn concat(parts: Vec<Self>) -> Self {
         Self::joined(parts, Kind::Concat)
     }
 
-    /// One or the other.
+    /// Creates an alternation.
     pub(super) fn alternation(parts: Vec<Self>) -> Self {
         Self::joined(parts, Kind::Alternation)
     }
@@ -101,7 +101,7 @@ impl Node {
             .map(|part| part.size)
             .fold(bars, u64::saturating_add)
             .max(1);
-        // A sequence within a sequence is flattened.
+        // Nested concatenations are flattened.
         let height = parts
             .iter()
             .map(|part| part.height + u32::from(part.kind != kind))
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Within something that costs `more` instructions.
+    /// Adds an enclosing node that costs `more` instructions.
     pub(super) fn wrap(self, more: u64, make: impl FnOnce(Hir) -> Hir) -> Self {
         Self {
             hir: make(self.hir),
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// Several times.
+    /// Creates a repetition.
     pub(super) fn repeat(self, repeat: Repeat, make: impl FnOnce(Hir) -> Hir) -> Self {
         let (size, repeats) = (repeat.size(self.size), repeat.repeats(self.repeats));
         Self {
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Fails where the piece is larger or deeper than `whole` may be.
+    /// Fails if the node exceeds the size or depth limit of the expression `whole`.
     pub(super) fn check(&self, whole: &[u8]) -> Result<(), RegexError> {
         if self.size > MAX_SIZE {
             return Err(Reason::Large.at(whole));

@@ -1,5 +1,4 @@
-//! Go's regular expression syntax: takes the text of an expression, gives the tree the `regex` engines run, or the error
-//! Go would give. Knows nothing of matching.
+//! Parses Go's regular expression syntax into the tree of the `regex` engines, with Go's errors.
 
 use regex_syntax::hir::{Capture, Class, Dot, Hir, Look, Repetition};
 
@@ -12,18 +11,18 @@ use super::node::{Node, Repeat};
 /// A parsed expression.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// What to run.
+    /// The tree.
     pub(super) hir: Hir,
-    /// The name of each group, empty where it has none; the first is the whole match.
+    /// Names of the groups, empty for unnamed ones; the first is the whole match.
     pub(super) names: Vec<String>,
 }
 
-/// Reads `text`.
+/// Parses `text`.
 pub(super) fn parse(text: &[u8]) -> Result<Parsed, RegexError> {
     Parser::new(text).run()
 }
 
-/// What `(?ims-U)` switches: four switches are four booleans.
+/// Flags of `(?ims-U)`.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
@@ -33,13 +32,13 @@ struct Flags {
     lazy: bool,
 }
 
-/// What is open between two parentheses.
+/// An open group.
 struct Frame {
     alternatives: Vec<Node>,
     sequence: Vec<Node>,
-    /// The group's number, where it captures.
+    /// Number of a capturing group.
     capture: Option<u32>,
-    /// What held outside.
+    /// Flags outside the group.
     outer: Flags,
 }
 
@@ -68,7 +67,7 @@ struct Parser<'a> {
     whole: &'a [u8],
     at: Cursor<'a>,
     flags: Flags,
-    /// The frame being filled, and those around it.
+    /// The innermost open group; `outer` contains those around it.
     frame: Frame,
     around: Vec<Frame>,
     names: Vec<String>,
@@ -106,7 +105,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Reads one element; says whether it was a repetition, which may not follow another.
+    /// Parses one element; returns whether it was a repetition, which must not follow another.
     fn step(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         match byte {
             b'(' if self.at.byte(1) == Some(b'?') => self.perl_group()?,
@@ -232,7 +231,7 @@ impl<'a> Parser<'a> {
         )
     }
 
-    /// `{2}`, `{2,}`, `{2,5}`; anything else is a brace that stands for itself.
+    /// Parses `{2}`, `{2,}`, `{2,5}`; otherwise the brace is literal.
     fn counted(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         let before = self.at;
         let Some((min, max)) = counts(&mut self.at) else {
@@ -308,7 +307,7 @@ impl<'a> Parser<'a> {
         self.literal(code)
     }
 
-    /// `\Q…\E`, whose end may be missing.
+    /// Parses `\Q…\E`; the end may be missing.
     fn quoted(&mut self) -> Result<(), RegexError> {
         self.at.skip(2);
         let len = self.at.find(b"\\E").unwrap_or(self.at.0.len());
@@ -320,7 +319,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
+    /// Parses `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
     fn perl_group(&mut self) -> Result<(), RegexError> {
         let start = self.at;
         let p = start.0.len() > 4 && start.starts_with(b"(?P<");
@@ -371,10 +370,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The most copies a repetition may ask for, nested ones multiplied.
+/// Maximum repetition count, with nested counts multiplied.
 const MAX_REPEAT: u32 = 1_000;
 
-/// The bounds between braces. A number past any limit is given as `u32::MAX`.
+/// Parses the bounds between braces. A number above the limit is returned as `u32::MAX`.
 fn counts(at: &mut Cursor<'_>) -> Option<(u32, Option<u32>)> {
     at.skip(1);
     let min = number(at)?;
@@ -388,7 +387,7 @@ fn counts(at: &mut Cursor<'_>) -> Option<(u32, Option<u32>)> {
     at.eat(b"}").then_some((min, max))
 }
 
-/// Digits without a leading zero.
+/// Parses digits without a leading zero.
 fn number(at: &mut Cursor<'_>) -> Option<u32> {
     let digits = at.0.iter().take_while(|b| b.is_ascii_digit()).count();
     let text = std::str::from_utf8(at.first(digits)).ok()?;

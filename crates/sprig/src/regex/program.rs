@@ -1,4 +1,4 @@
-//! A compiled expression: takes text, gives matches in the order and with the empty-match rules of Go's regexp.
+//! Compiled expressions, with the match order and empty-match rules of Go's regexp.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,9 +14,9 @@ use regex_automata::util::captures::Captures;
 use super::error::{Reason, RegexError};
 use super::parse::parse;
 
-/// Bytes one compiled expression may take.
+/// Maximum size of a compiled expression in bytes.
 const MAX_COMPILED: usize = 16 << 20;
-/// What is remembered between calls: a chart calls few expressions, often.
+/// Number of cached expressions: charts use few expressions often.
 const MAX_REMEMBERED: usize = 64;
 const MAX_REMEMBERED_BYTES: usize = 32 << 20;
 
@@ -24,9 +24,9 @@ const MAX_REMEMBERED_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Program {
     regex: Regex,
-    /// The name of each group, empty where it has none; the first is the whole match.
+    /// Names of the groups, empty for unnamed ones; the first is the whole match.
     pub(super) names: Vec<String>,
-    /// The expression is empty, which Go's `Split` treats apart.
+    /// Whether the expression is empty, which Go's `Split` handles separately.
     pub(super) is_empty: bool,
 }
 
@@ -41,8 +41,8 @@ thread_local! {
 }
 
 impl Program {
-    /// The program of `text`, compiled at most once while it is remembered.
-    pub(crate) fn of(text: &[u8]) -> Result<Rc<Self>, RegexError> {
+    /// Returns the program of `text`, compiled or from the cache.
+    pub(crate) fn cached(text: &[u8]) -> Result<Rc<Self>, RegexError> {
         MEMORY.with_borrow_mut(|memory| match memory.programs.get(text) {
             Some(program) => Ok(Rc::clone(program)),
             None => memory.add(text),
@@ -54,7 +54,7 @@ impl Program {
         let config = Regex::config()
             .nfa_size_limit(Some(MAX_COMPILED))
             .onepass_size_limit(Some(1 << 20));
-        // The tree is well formed, so size is all that can be wrong with it.
+        // The tree is well-formed, so that only its size can be an error.
         let regex = Regex::builder().configure(config).build_from_hir(&parsed.hir);
         let regex = regex.map_err(|_| Reason::Large.at(text))?;
         Ok(Self {
@@ -64,7 +64,7 @@ impl Program {
         })
     }
 
-    /// Pays for a search through `bytes`: the slowest engine looks at each byte once per instruction.
+    /// Consumes fuel for a search through `bytes`: the slowest engine visits each byte once per instruction.
     pub(crate) fn pay(&self, bytes: usize, meter: &mut Meter) -> Result<(), LimitExceeded> {
         let width = 1 + self.regex.memory_usage() as u64 / 4_096;
         meter.consume_fuel(width.saturating_mul(bytes as u64) / 64)
@@ -84,11 +84,11 @@ impl Memory {
     }
 }
 
-/// A text to search. Go reads each byte that is not UTF-8 as U+FFFD, so the engines get those characters instead.
+/// A text to search. Each invalid byte is replaced with U+FFFD, as in Go.
 pub(crate) struct Haystack<'t> {
     original: &'t [u8],
     text: Cow<'t, [u8]>,
-    /// The place in `original` of each byte of `text` and of its end; empty where both are the same.
+    /// Position in `original` of each byte of `text` and of its end; empty if both are equal.
     places: Vec<usize>,
 }
 
@@ -128,7 +128,7 @@ impl<'t> Haystack<'t> {
         self.text.len()
     }
 
-    /// The bytes of the original between two places of the text.
+    /// Returns the original bytes between two positions of the text.
     pub(crate) fn slice(&self, range: Range<usize>) -> &'t [u8] {
         let place = |at: usize| self.places.get(at).copied().unwrap_or(at);
         self.original
@@ -136,7 +136,7 @@ impl<'t> Haystack<'t> {
             .unwrap_or_default()
     }
 
-    /// How many bytes the character at `at` takes; zero at the end.
+    /// Returns the length of the character at `at`; zero at the end.
     pub(super) fn width(&self, at: usize) -> usize {
         match self.text.get(at) {
             None => 0,
@@ -153,7 +153,7 @@ impl Program {
         self.regex.is_match(Input::new(&*haystack.text))
     }
 
-    /// The leftmost match that begins at or after `from`.
+    /// Returns the leftmost match that starts at or after `from`.
     pub(crate) fn find(&self, haystack: &Haystack<'_>, from: usize) -> Option<Range<usize>> {
         Some(
             self.regex
@@ -162,18 +162,18 @@ impl Program {
         )
     }
 
-    /// The same, with its groups.
+    /// Returns the leftmost match at or after `from` with its groups.
     pub(super) fn captures(&self, haystack: &Haystack<'_>, from: usize, groups: &mut Captures) {
         self.regex
             .captures(Input::new(&*haystack.text).range(from..), groups);
     }
 
-    /// Room for the groups of a match.
+    /// Creates the buffer for the groups of a match.
     pub(super) fn groups(&self) -> Captures {
         self.regex.create_captures()
     }
 
-    /// Up to `limit` matches that do not overlap: an empty one is skipped where it touches the match before it.
+    /// Returns up to `limit` non-overlapping matches; an empty match directly after another match is skipped.
     pub(crate) fn find_all(&self, haystack: &Haystack<'_>, limit: usize) -> Vec<Range<usize>> {
         let (mut found, mut at, mut last_end) = (Vec::new(), 0, None);
         while found.len() < limit && at <= haystack.len() {

@@ -1,4 +1,4 @@
-//! Replacing every match: takes a program, a text and a replacement, gives the new text by Go's rules for `$name`.
+//! Replaces all matches, with Go's rules for `$name`.
 
 use mainstay_gostd::unicode::{is_digit, is_letter};
 use mainstay_template::{LimitExceeded, Meter};
@@ -6,15 +6,15 @@ use regex_automata::util::captures::Captures;
 
 use super::program::{Haystack, Program};
 
-/// What to put in place of a match.
+/// The replacement of a match.
 #[derive(Clone, Copy)]
 pub(super) struct Replacement<'r> {
     pub(super) text: &'r [u8],
-    /// Whether `$1` and `${name}` stand for groups.
+    /// Whether `$1` and `${name}` refer to groups.
     pub(super) expand: bool,
 }
 
-/// `text` with every match replaced.
+/// Replaces all matches in `text`.
 pub(super) fn replace_all(
     program: &Program,
     haystack: &Haystack<'_>,
@@ -70,7 +70,7 @@ fn expand(out: &mut Vec<u8>, program: &Program, haystack: &Haystack<'_>, templat
     out.extend_from_slice(rest);
 }
 
-/// The name after a `$`, and what follows it.
+/// Returns the name after a `$` and the rest.
 fn reference(text: &[u8]) -> Option<(&str, &[u8])> {
     let braced = text.strip_prefix(b"{");
     let text = braced.unwrap_or(text);
@@ -95,7 +95,7 @@ fn is_name_character(c: char) -> bool {
     c == '_' || is_letter(c) || is_digit(c)
 }
 
-/// The span of the group called `name`, or of that number. A number with a leading zero is a name.
+/// Returns the span of the group with this name or number. A number with a leading zero is a name.
 fn group(program: &Program, groups: &Captures, name: &str) -> Option<std::ops::Range<usize>> {
     let numeric = name.bytes().all(|b| b.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
     if numeric && name.len() <= 9 {

@@ -1,5 +1,4 @@
-//! Which versions a chart accepts: takes a constraint as Masterminds writes them (`>=1.21-0 <2 || ^3.x`), says of a
-//! version whether it fits. Knows nothing of where versions come from.
+//! Version constraints in Masterminds' syntax (`>=1.21-0 <2 || ^3.x`).
 
 use std::cmp::Ordering;
 
@@ -7,16 +6,16 @@ use mainstay_gostd::quote::quote;
 
 use super::version::{Scan, Version, compare_prerelease};
 
-/// A longer constraint is refused unread.
+/// Maximum length of a constraint in bytes.
 pub const MAX_CONSTRAINT_LEN: usize = 512;
-/// More alternatives are refused.
+/// Maximum number of alternatives.
 pub const MAX_CONSTRAINT_GROUPS: usize = 32;
 
-/// Alternatives of terms that must all hold.
+/// A constraint: alternatives of terms that must all hold.
 #[derive(Clone, Debug)]
 pub struct Constraint(Vec<Group>);
 
-/// Why a text is not a constraint, in Masterminds' words.
+/// An invalid constraint, with Masterminds' messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
     /// More than [`MAX_CONSTRAINT_LEN`] bytes.
@@ -25,16 +24,16 @@ pub enum ConstraintError {
     /// More than [`MAX_CONSTRAINT_GROUPS`] alternatives.
     #[error("too many constraint groups (max {MAX_CONSTRAINT_GROUPS})")]
     TooManyGroups,
-    /// An alternative that is not a list of terms.
+    /// An alternative is not a list of terms.
     #[error("improper constraint: {}", quote(.0.as_bytes()))]
     Improper(String),
-    /// A term whose version has the form but cannot be read.
+    /// The version of a term is invalid.
     #[error("constraint parser error")]
     Version,
 }
 
 impl Constraint {
-    /// Reads a constraint.
+    /// Parses a constraint.
     pub fn parse(text: &str) -> Result<Self, ConstraintError> {
         if text.len() > MAX_CONSTRAINT_LEN {
             return Err(ConstraintError::TooLong);
@@ -49,7 +48,7 @@ impl Constraint {
             .map(Self)
     }
 
-    /// Whether `version` fits one of the alternatives.
+    /// Whether `version` satisfies one of the alternatives.
     #[must_use]
     pub fn check(&self, version: &Version) -> bool {
         self.0.iter().any(|group| group.check(version))
@@ -60,7 +59,7 @@ impl Constraint {
 #[derive(Clone, Debug)]
 struct Group {
     terms: Vec<Term>,
-    /// One term naming a pre-release lets pre-releases pass all of them.
+    /// Whether all terms hold; one term with a pre-release allows pre-releases for all of them.
     prereleases: bool,
 }
 
@@ -77,7 +76,7 @@ impl Group {
     }
 }
 
-/// One comparison.
+/// A comparison.
 #[derive(Clone, Debug)]
 struct Term {
     operator: Operator,
@@ -85,10 +84,10 @@ struct Term {
     open: Open,
 }
 
-/// From which number on a version was left out or written as `x`.
+/// The first number of a version that is missing or written as `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
-    /// All three numbers are given.
+    /// None: all three numbers are present.
     Nothing,
     Major,
     Minor,
@@ -107,7 +106,7 @@ enum Operator {
     Caret,
 }
 
-/// Longest spelling first.
+/// Operators, longest first.
 const OPERATORS: &[(&str, Operator)] = &[
     ("!=", Operator::NotEqual),
     (">=", Operator::GreaterOrEqual),
@@ -166,7 +165,7 @@ impl Term {
         }
     }
 
-    /// How `version` ranks against the term's own.
+    /// Compares `version` with the term's version.
     fn compare(&self, version: &Version) -> Ordering {
         version.compare(&self.version)
     }
@@ -174,7 +173,7 @@ impl Term {
     fn check_not_equal(&self, version: &Version) -> bool {
         let own = &self.version;
         match self.open {
-            // `!=*` is read as `!=0.0.0`: the numbers are compared although they are open.
+            // `!=*` means `!=0.0.0`: the numbers are compared although they are missing.
             Open::Nothing | Open::Major => self.compare(version).is_ne(),
             Open::Minor => version.major != own.major,
             Open::Patch => {
@@ -234,7 +233,7 @@ fn is_open(number: &str) -> bool {
     matches!(number, "" | "x" | "X" | "*")
 }
 
-/// The terms of `text`, separated by white space or a comma; `None` where it is anything else.
+/// Parses terms separated by white space or a comma; `None` for other texts.
 fn raw_terms(text: &str) -> Option<Vec<RawTerm<'_>>> {
     let mut terms = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -265,7 +264,8 @@ fn raw_term(text: &str) -> Option<(RawTerm<'_>, &str)> {
     Some((RawTerm { operator, text, scan }, after))
 }
 
-/// Upstream's class of number characters holds a `|` by mistake; it changes which error a stray one gives.
+/// Upstream's class of number characters contains a `|` by mistake, which changes the error for a misplaced
+/// one.
 fn is_number(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'x' | b'X' | b'*' | b'|')
 }
@@ -274,13 +274,13 @@ fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' ')
 }
 
-/// Turns each `1.2 - 2.3` into `>= 1.2, <= 2.3 `.
+/// Replaces each `1.2 - 2.3` with `>= 1.2, <= 2.3 `.
 fn rewrite_ranges(text: &str) -> String {
     let mut out = text.to_owned();
     let mut at = 0;
     while let Some(range) = text.get(at..).and_then(next_range) {
         let replacement = format!(">= {}, <= {} ", range.from, range.to);
-        // Upstream replaces the first equal text, wherever that is.
+        // Upstream replaces the first equal text, at any position.
         out = out.replacen(range.text, &replacement, 1);
         at += range.offset + range.text.len();
     }
@@ -295,7 +295,7 @@ struct Range<'a> {
 }
 
 fn next_range(text: &str) -> Option<Range<'_>> {
-    // Every range has this in it, and nearly no constraint does.
+    // Every range contains this, and few constraints do.
     text.find('-')?;
     text.char_indices().find_map(|(offset, _)| range_at(text, offset))
 }
@@ -316,7 +316,7 @@ fn range_at(text: &str, offset: usize) -> Option<Range<'_>> {
     })
 }
 
-/// What follows at least one white space.
+/// Returns the text after at least one white space.
 fn spaces(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(is_space);
     (rest.len() < text.len()).then_some(rest)

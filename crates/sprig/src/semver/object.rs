@@ -1,4 +1,4 @@
-//! A version as a template holds it: `*semver.Version` from `semver`, and the `semver.Version` its methods give.
+//! Template values for versions: `*semver.Version` from `semver`, and `semver.Version` from its methods.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use mainstay_template::{Call, Failure, GoKind, Object, Signature, Str, Type, Val
 
 use super::version::Version;
 
-/// What `semver` gives.
+/// The result of `semver`.
 pub(super) fn pointer(version: Version) -> Value {
     Value::object(VersionObject {
         version,
@@ -23,7 +23,7 @@ fn plain(version: Version) -> Value {
 
 struct VersionObject {
     version: Version,
-    /// Methods with a pointer receiver cannot be reached on the struct that another method returned.
+    /// Methods with a pointer receiver are not available on a struct that another method returned.
     pointer: bool,
 }
 
@@ -117,7 +117,7 @@ impl Object for VersionObject {
 impl VersionObject {
     fn rank(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
         let other = call.args.first().and_then(Value::native::<Self>);
-        // Where Go has a nil pointer it compares unequal or panics.
+        // In Go a nil pointer compares unequal or panics.
         let Some(other) = other else {
             return match name {
                 "Equal" => Ok(false.into()),

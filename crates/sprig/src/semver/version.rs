@@ -1,41 +1,40 @@
-//! One semantic version, read as leniently as Masterminds' `NewVersion` does: takes text, gives its parts. Knows nothing
-//! of constraints.
+//! Semantic versions, parsed as leniently as Masterminds' `NewVersion` does.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use mainstay_gostd::quote::quote;
 
-/// A longer version is refused unread.
+/// Maximum length of a version in bytes.
 pub const MAX_VERSION_LEN: usize = 256;
 
-/// A semantic version. `1`, `v1.2` and `01.2.3` are read too.
+/// A semantic version. `1`, `v1.2` and `01.2.3` are accepted, too.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The first number.
+    /// Major number.
     pub major: u64,
-    /// The second, 0 where it was left out.
+    /// Minor number, 0 if missing.
     pub minor: u64,
-    /// The third, 0 where it was left out.
+    /// Patch number, 0 if missing.
     pub patch: u64,
-    /// What follows `-`, or empty.
+    /// Pre-release, the part after `-`.
     pub pre: String,
-    /// What follows `+`, or empty. Does not take part in comparisons.
+    /// Metadata, the part after `+`; ignored in comparisons.
     pub metadata: String,
-    /// The text it was read from.
+    /// The original text.
     pub original: String,
 }
 
-/// Why a text is not a version, in Masterminds' words.
+/// An invalid version, with Masterminds' messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
-    /// Not of the form at all.
+    /// The text does not have the form of a version.
     #[error("invalid semantic version")]
     Invalid,
     /// More than [`MAX_VERSION_LEN`] bytes.
     #[error("version string is too long (max {MAX_VERSION_LEN} bytes)")]
     TooLong,
-    /// A number that does not fit 64 bits.
+    /// A number exceeds 64 bits.
     #[error("error parsing version segment: strconv.ParseUint: parsing {}: value out of range", quote(.0.as_bytes()))]
     Segment(String),
     /// A numeric pre-release part such as `01`.
@@ -50,7 +49,7 @@ pub enum VersionError {
 }
 
 impl Version {
-    /// Reads a version the lenient way.
+    /// Parses a version leniently.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if text.len() > MAX_VERSION_LEN {
             return Err(VersionError::TooLong);
@@ -68,7 +67,7 @@ impl Version {
         Ok(version)
     }
 
-    /// The same version with another pre-release; empty takes it away.
+    /// Returns the version with another pre-release; an empty one removes it.
     pub fn with_prerelease(&self, pre: &str) -> Result<Self, VersionError> {
         if !pre.is_empty() {
             check_prerelease(pre)?;
@@ -80,7 +79,7 @@ impl Version {
         .renamed())
     }
 
-    /// The same version with other metadata; empty takes it away.
+    /// Returns the version with other metadata; an empty one removes it.
     pub fn with_metadata(&self, metadata: &str) -> Result<Self, VersionError> {
         if !metadata.is_empty() && !metadata.split('.').all(is_identifier) {
             return Err(VersionError::Metadata);
@@ -92,20 +91,21 @@ impl Version {
         .renamed())
     }
 
-    /// The next patch version, or this one without its pre-release. `None` where the number would overflow.
+    /// Returns the next patch version, or this one without its pre-release. `None` if the number would
+    /// overflow.
     #[must_use]
     pub fn next_patch(&self) -> Option<Self> {
         let step = u64::from(self.pre.is_empty());
         self.release(self.major, self.minor, self.patch.checked_add(step)?)
     }
 
-    /// The next minor version.
+    /// Returns the next minor version.
     #[must_use]
     pub fn next_minor(&self) -> Option<Self> {
         self.release(self.major, self.minor.checked_add(1)?, 0)
     }
 
-    /// The next major version.
+    /// Returns the next major version.
     #[must_use]
     pub fn next_major(&self) -> Option<Self> {
         self.release(self.major.checked_add(1)?, 0, 0)
@@ -134,9 +134,9 @@ impl Version {
     }
 }
 
-/// Precedence: metadata does not count, so this is not `Ord`, which would have to agree with equality of fields.
+/// Precedence ignores metadata, so that this is not `Ord`, which must be consistent with equality.
 impl Version {
-    /// How the two rank.
+    /// Compares the precedence of two versions.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         (self.major, self.minor, self.patch)
@@ -188,7 +188,8 @@ pub(super) fn is_identifier_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
-/// A release outranks its pre-releases; parts compare from the left, a missing part ranking lowest.
+/// Compares pre-releases: a release is higher than its pre-releases; parts compare from the left, a missing
+/// part is lowest.
 pub(super) fn compare_prerelease(left: &str, right: &str) -> Ordering {
     match (left.is_empty(), right.is_empty()) {
         (true, true) => Ordering::Equal,
@@ -213,7 +214,7 @@ fn compare_parts(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Numbers rank below words; what does not fit 64 bits counts as a word.
+/// Compares parts: numbers are lower than words; numbers above 64 bits count as words.
 fn compare_part(left: &str, right: &str) -> Ordering {
     match (left.parse::<u64>(), right.parse::<u64>()) {
         (Ok(left), Ok(right)) => left.cmp(&right),
@@ -244,7 +245,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The longest prefix of a text that has the form of a version, with `number` saying what its numbers are made of.
+/// Returns the longest prefix with the form of a version; `number` defines the characters of its numbers.
 pub(super) struct Scan<'a> {
     pub(super) len: usize,
     pub(super) numbers: [&'a str; 3],
@@ -281,13 +282,13 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// At least one byte of `class`, and what follows.
+/// Splits off at least one byte of `class`.
 fn run(text: &str, class: fn(u8) -> bool) -> Option<(&str, &str)> {
     let end = text.bytes().position(|b| !class(b)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Takes `sign` and dot-separated identifiers off the front; leaves `rest` alone where there are none.
+/// Splits off `sign` and dot-separated identifiers; leaves `rest` unchanged if there are none.
 fn dotted<'a>(rest: &mut &'a str, sign: char) -> &'a str {
     let Some(text) = rest.strip_prefix(sign) else {
         return "";

@@ -1,4 +1,4 @@
-//! Strings to lists and maps of strings, and back.
+//! Conversions between strings, lists and maps of strings.
 
 use std::collections::BTreeMap;
 
@@ -42,14 +42,14 @@ fn parts<'a>(
     limit: Option<usize>,
 ) -> Result<Vec<&'a [u8]>, Failure> {
     meter.string(text.len())?;
-    // The pieces are counted before they are kept: each is a string of its own.
+    // The parts are counted before they are stored: each is a separate string.
     let count = bytes::count(text, separator).min(limit.unwrap_or(usize::MAX));
     text::pay_for_entries(meter, count)?;
     let parts = bytes::split(text, separator, limit);
     Ok(parts)
 }
 
-/// `_0`, `_1`, … in a `map[string]string`.
+/// Returns the parts as `_0`, `_1`, … in a `map[string]string`.
 fn numbered(parts: &[&[u8]]) -> Value {
     let entry = |(index, part): (usize, &&[u8])| (Str::from(format!("_{index}")), Value::string(*part));
     let entries: BTreeMap<Str, Value> = parts.iter().enumerate().map(entry).collect();
@@ -89,7 +89,8 @@ fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::List(list))
 }
 
-/// Any value as a `[]string`: a list without its nils, each item as text; the very list where it is one already.
+/// Converts a value to a `[]string`: a list without nils, each item as text; a `[]string` is returned as it
+/// is.
 fn strings_of(meter: &mut Meter, value: &Value) -> Result<List, Failure> {
     let mut texts = Vec::new();
     match value {

@@ -1,4 +1,4 @@
-//! Text shortened with an ellipsis or broken into lines, by bytes, as the goutils package of Go does it.
+//! Abbreviates and wraps text by bytes, as Go's goutils package does.
 
 use mainstay_template::Type::{Int, String};
 use mainstay_template::{Call, Failure, Function, LimitExceeded, Value};
@@ -31,8 +31,8 @@ fn abbrevboth(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string(abbreviated(&text, left, right)))
 }
 
-/// At most `width` bytes of `text`, with dots for what is left out before `offset` and at the end. Offsets wrap around as
-/// Go's integers do.
+/// Returns at most `width` bytes of `text`, with dots for text omitted before `offset` and at the end.
+/// Offsets wrap around as Go's integers do.
 fn abbreviated(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
     let len = text.len() as i64;
     if len <= width {
@@ -115,7 +115,8 @@ impl Wrap<'_> {
         out.push(left)
     }
 
-    /// The next line of `left`, which is longer than one, and how many bytes after it to drop; `None` where no break is left.
+    /// Returns the next line of `left`, which is longer than a line, and the number of bytes to skip after
+    /// it; `None` if there is no break.
     fn line<'b>(&self, left: &'b [u8]) -> Option<(&'b [u8], usize)> {
         let window = left.get(..=self.width).unwrap_or(left);
         if let Some(space) = memchr::memrchr(b' ', window) {

@@ -1,4 +1,4 @@
-//! Our side: takes a template and JSON, gives output or error text.
+//! Runs a template with this crate.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use mainstay_sprig::{environment, functions};
 use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
 use mainstay_testkit::OracleResponse;
 
-/// What a template gave.
+/// The result of a template.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Outcome {
     Output(Vec<u8>),
@@ -14,11 +14,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of_go(answer: OracleResponse) -> Self {
-        if answer.err.is_empty() {
-            Self::Output(answer.out)
+    pub(crate) fn from_go(response: OracleResponse) -> Self {
+        if response.err.is_empty() {
+            Self::Output(response.out)
         } else {
-            Self::Error(answer.err)
+            Self::Error(response.err)
         }
     }
 }
@@ -32,7 +32,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A host with a clock that stands still and entropy that only looks random.
+/// A host with a fixed clock and pseudo-random entropy.
 struct TestHost(u64);
 
 impl Host for TestHost {
@@ -51,7 +51,7 @@ impl Host for TestHost {
     }
 }
 
-/// Runs `template` with the value of `json` as dot.
+/// Runs `template` with the value of `json` as data.
 pub(crate) fn render(template: &str, json: &str) -> Outcome {
     let mut set = TemplateSet::named("t");
     set.functions(functions());
@@ -67,7 +67,7 @@ pub(crate) fn render(template: &str, json: &str) -> Outcome {
     }
 }
 
-/// JSON as Go decodes it: every number is a float.
+/// Converts JSON as Go decodes it: all numbers are floats.
 fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,

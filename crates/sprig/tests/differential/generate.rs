@@ -1,14 +1,14 @@
-//! Random calls: takes a function's signature, makes arguments of the right types and of wrong ones.
+//! Generates random calls with arguments of the right and of wrong types.
 
 use mainstay_sprig::functions;
 use mainstay_template::{Function, Type};
 use mainstay_testkit::Random;
 
-/// What templates find at dot.
+/// The data of templates.
 pub(crate) const DOT: &str = r#"{"s":"hello wörld","n":3,"f":-1.5,"big":12345678901,"l":[1,"two",null,[3,3],{"k":"v"}],
 "m":{"a":1,"b":{"c":"d","e":{}},"n":null},"one":{"k":[1]},"e":"","z":0,"t":true,"words":["b","a","c","a"]}"#;
 
-/// Functions whose answer is another each time, or reads the machine.
+/// Functions with random results, or results that depend on the machine.
 const UNSTEADY: &[&str] = &[
     "ago",
     "bcrypt",
@@ -43,7 +43,7 @@ const UNSTEADY: &[&str] = &[
     "derivePassword",
 ];
 
-/// Functions whose answer Go gives in no particular order.
+/// Functions with unordered results in Go.
 const UNORDERED: &[&str] = &["keys", "values"];
 
 const STRINGS: &[&str] = &[
@@ -192,7 +192,7 @@ const OTHERS: &[&str] = &[
     "(add1 1)",
 ];
 
-/// One call of one function, printed in one of several ways.
+/// Generates a call of a function, printed in one of several ways.
 pub(crate) fn call(random: &mut Random) -> String {
     let steady: Vec<&Function> = functions()
         .iter()
@@ -225,7 +225,7 @@ fn arguments(random: &mut Random, row: &Function) -> String {
     }
     let mut arguments: Vec<String> = wanted.iter().map(|ty| argument(random, *ty)).collect();
     if row.name == "set" {
-        // A map inside itself has no end, and Go prints it until its stack runs out.
+        // Go prints a map that contains itself until its stack overflows.
         let maps = arguments
             .iter_mut()
             .skip(2)
@@ -239,7 +239,7 @@ fn arguments(random: &mut Random, row: &Function) -> String {
 fn argument(random: &mut Random, ty: Type) -> String {
     if random.chance(1, 12) {
         let wrong = argument_of_any_type(random);
-        // A count may be of a wrong type, but must not be huge: Go would run out of memory.
+        // A count may have a wrong type, but must not be huge: Go would run out of memory.
         let huge = wrong.parse::<i64>().is_ok_and(|count| count.unsigned_abs() > 100);
         return if ty == Type::Int && huge {
             "\"1\"".into()
@@ -255,7 +255,7 @@ fn argument(random: &mut Random, ty: Type) -> String {
         }
     }
     let pool = match ty {
-        // Counts must stay small: they decide how long an answer is.
+        // Counts must be small: they determine the length of the result.
         Type::Int => SMALL,
         Type::Int64 => INTS,
         Type::Float64 => FLOATS,
@@ -287,7 +287,7 @@ fn list(random: &mut Random) -> String {
     format!("(list {})", items.join(" "))
 }
 
-/// Any float, often one with few digits.
+/// Generates a float, often with few digits.
 fn float(random: &mut Random) -> String {
     let value = match random.below(3) {
         0 => f64::from_bits(random.next_u64()),
@@ -301,7 +301,7 @@ fn float(random: &mut Random) -> String {
     }
 }
 
-/// Text from pieces that some function treats in a special way.
+/// Generates text from fragments that functions treat specially.
 fn text(random: &mut Random) -> String {
     const PIECES: &[&str] = &[
         "a",

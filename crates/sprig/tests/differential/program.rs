@@ -1,4 +1,4 @@
-//! Random programs over maps that share parts: each changes a few and then shows all of them.
+//! Generates random programs that change maps with shared parts and print them.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const LEAVES: &[&str] = &[
     "(until 2)",
 ];
 
-/// Sources come after destinations in the alphabet, so that no map ends up inside itself: Go would recurse for ever.
+/// Sources follow destinations in the alphabet, so that no map contains itself: Go would recurse forever.
 pub(crate) fn program(random: &mut Random) -> String {
     let mut text = String::new();
     for name in VARIABLES {

@@ -1,4 +1,4 @@
-//! Hashes against Go; keys and certificates against openssl, and field by field against those Go makes.
+//! Compares hashes with Go; checks keys and certificates with openssl and compares their fields with Go's.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use mainstay_template::{UintKind, Value};
 use mainstay_testkit::Oracle;
 
 use crate::support::{
-    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, question, shown,
+    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, request, shown,
 };
 
 fn text(name: &str, args: &[Value]) -> String {
@@ -65,7 +65,7 @@ fn derived_passwords_equal_those_of_go() {
     let mut oracle = Oracle::start().unwrap();
     for kind in ["maximum", "long", "medium", "short", "basic", "pin", "none"] {
         let template = format!("{{{{ derivePassword 7 {kind:?} \"secret\" \"user\" \"example.com\" }}}}");
-        let theirs = String::from_utf8(oracle.query(&question(&template)).unwrap().out).unwrap();
+        let theirs = String::from_utf8(oracle.query(&request(&template)).unwrap().out).unwrap();
         let counter = Value::Uint(7, UintKind::Uint32);
         let ours = text(
             "derivePassword",
@@ -87,9 +87,9 @@ fn go_decrypts_what_we_encrypt_and_the_other_way_round() {
     for plain in ["x", "sixteen bytes ok", "a longer text of more than one block"] {
         let crypt = text("encryptAES", &["secret".into(), plain.into()]);
         let template = format!("{{{{ decryptAES \"secret\" {crypt:?} }}}}");
-        assert_eq!(oracle.query(&question(&template)).unwrap().out, plain.as_bytes());
+        assert_eq!(oracle.query(&request(&template)).unwrap().out, plain.as_bytes());
         let template = format!("{{{{ encryptAES \"secret\" {plain:?} }}}}");
-        let crypt = String::from_utf8(oracle.query(&question(&template)).unwrap().out).unwrap();
+        let crypt = String::from_utf8(oracle.query(&request(&template)).unwrap().out).unwrap();
         assert_eq!(text("decryptAES", &["secret".into(), crypt.into()]), plain);
     }
     assert_eq!(text("encryptAES", &["secret".into(), "".into()]), "");
@@ -138,7 +138,7 @@ fn the_seed_determines_the_hash() {
     assert_ne!(with(1), with(2));
 }
 
-/// Pipes `input` through openssl; an error is a failed test.
+/// Pipes `input` through openssl; panics on an error.
 fn openssl(args: &[&str], input: &str) -> String {
     let mut child = Command::new("openssl")
         .args(args)
@@ -178,7 +178,7 @@ fn openssl_accepts_every_kind_of_key() {
     assert_eq!(text("genPrivateKey", &["x25519".into()]), "Unknown type x25519");
 }
 
-/// The search for primes takes its time; these seeds find them soon.
+/// Seeds for which the search for primes is short.
 #[test]
 fn openssl_accepts_the_large_keys() {
     if !has_openssl() {
@@ -205,7 +205,7 @@ fn openssl_accepts_the_large_keys() {
     );
 }
 
-/// What a certificate says, without what differs from one to the next.
+/// Returns the fields of a certificate that do not vary.
 fn shape(cert: &str) -> String {
     let text = openssl(
         &[
@@ -246,11 +246,11 @@ fn certificates_have_the_structure_of_gos() {
     let mut oracle = Oracle::start().unwrap();
     let mut ask = |template: &str| {
         let data = serde_json::to_vec(&BTreeMap::from([("key", EC_KEY)])).unwrap();
-        let mut question = question(template);
-        question.json = data;
-        let answer = oracle.query(&question).unwrap();
-        assert_eq!(answer.err, "", "{template}");
-        String::from_utf8(answer.out).unwrap()
+        let mut request = request(template);
+        request.json = data;
+        let response = oracle.query(&request).unwrap();
+        assert_eq!(response.err, "", "{template}");
+        String::from_utf8(response.out).unwrap()
     };
     let (key, days) = (Value::from(EC_KEY), Value::int(365));
     let (ips, names) = (["10.0.0.1", "::1", "::ffff:1.2.3.4"], ["example.com", "*.svc"]);
@@ -289,9 +289,9 @@ fn openssl_verifies_a_chain() {
     if !has_openssl() {
         return println!("openssl is not installed: chains not verified");
     }
-    let folder = std::env::temp_dir().join(format!("mainstay-sprig-chain-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("ca.pem");
+    let directory = std::env::temp_dir().join(format!("mainstay-sprig-chain-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("ca.pem");
     let at = "1700000100";
     for kind in ["rsa", "ecdsa", "ed25519"] {
         let host = &mut SeededHost::new(5);
@@ -321,11 +321,11 @@ fn openssl_verifies_a_chain() {
             "leaf.example.com",
             "-CAfile",
         ];
-        let told = openssl(
+        let output = openssl(
             &[&verify[..], &[file.to_str().unwrap()]].concat(),
             &field(&leaf, "Cert"),
         );
-        assert_eq!(told, "stdin: OK\n", "{kind}");
+        assert_eq!(output, "stdin: OK\n", "{kind}");
         let again = call_with("genSignedCertWithKey", &args, &mut SeededHost::new(9)).unwrap();
         assert_ne!(
             field(&again, "Cert"),
@@ -333,7 +333,7 @@ fn openssl_verifies_a_chain() {
             "another serial number"
         );
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
@@ -341,11 +341,11 @@ fn go_accepts_our_key_pair() {
     let ca = call("genCA", &["ca".into(), Value::int(10)]).unwrap();
     let (cert, key) = (field(&ca, "Cert"), field(&ca, "Key"));
     let template = "{{ $ca := buildCustomCert (b64enc .cert) (b64enc .key) }}{{ (genSignedCert \"leaf\" nil nil 1 $ca).Cert | trunc 27 }}";
-    let mut question = question(template);
-    question.json = serde_json::to_vec(&BTreeMap::from([("cert", &cert), ("key", &key)])).unwrap();
-    let answer = Oracle::start().unwrap().query(&question).unwrap();
+    let mut request = request(template);
+    request.json = serde_json::to_vec(&BTreeMap::from([("cert", &cert), ("key", &key)])).unwrap();
+    let response = Oracle::start().unwrap().query(&request).unwrap();
     assert_eq!(
-        (answer.err.as_str(), answer.out.as_slice()),
+        (response.err.as_str(), response.out.as_slice()),
         ("", &b"-----BEGIN CERTIFICATE-----"[..])
     );
     let encode = |text: &str| text_value("b64enc", text);
@@ -484,9 +484,9 @@ fn slow_functions_consume_fuel_first() {
         ),
     ];
     for (name, args) in slow {
-        let told = call_limited(name, &args, 50_000).err();
+        let output = call_limited(name, &args, 50_000).err();
         assert_eq!(
-            told.as_deref(),
+            output.as_deref(),
             Some("the template did not finish within its step limit"),
             "{name}"
         );

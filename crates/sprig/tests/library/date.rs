@@ -1,9 +1,9 @@
-//! Times against Go's own package. The oracle's local zone must be UTC, as ours always is.
+//! Compares times with Go. The oracle's local zone must be UTC.
 
 use mainstay_template::{IntKind, Value};
 use mainstay_testkit::Oracle;
 
-use crate::support::{Case, Print, Random, agree, call, cases, literal, method, question, shown};
+use crate::support::{Case, Print, Random, agree, call, cases, literal, method, request, shown};
 
 fn text(result: Result<Value, String>) -> String {
     result.map_or_else(|error| error, |value| String::from_utf8(shown(&value)).unwrap())
@@ -137,12 +137,12 @@ fn methods_agree_with_go() {
                 .iter()
                 .fold(String::new(), |text, arg| text + " " + &literal(arg));
             let template = format!("{{{{ {}.{name}{literals} }}}}", literal(&at));
-            let answer = oracle.query(&question(&template)).unwrap();
+            let response = oracle.query(&request(&template)).unwrap();
             assert_eq!(
                 text(method(&at, name, args)),
-                String::from_utf8(answer.out).unwrap(),
+                String::from_utf8(response.out).unwrap(),
                 "{template} {}",
-                answer.err
+                response.err
             );
             equal += 1;
         }
@@ -227,7 +227,7 @@ fn random_durations_agree_with_go() {
     agree("durations", Print::Plain, &cases);
 }
 
-/// Zones whose rules have been the same for years, so that two versions of the database agree on them.
+/// Zones with stable rules, which are equal in different versions of the database.
 const ZONES: &[&str] = &[
     "UTC",
     "",
@@ -343,11 +343,11 @@ fn seconds(random: &mut Random) -> Value {
     })
 }
 
-/// What the layout would give for some moment, mostly, with a byte or two knocked about.
+/// Generates a text that mostly matches the layout, with a few changed bytes.
 fn value_for(random: &mut Random, layout: &str) -> Value {
-    let moment = Value::int((random.next() % 4_000_000_000) as i64 - 2_000_000_000);
+    let time = Value::int((random.next() % 4_000_000_000) as i64 - 2_000_000_000);
     let zone = random.pick(ZONES).into();
-    let mut bytes = shown(&call("dateInZone", &[layout.into(), moment, zone]).unwrap());
+    let mut bytes = shown(&call("dateInZone", &[layout.into(), time, zone]).unwrap());
     for _ in 0..random.below(3) {
         if !bytes.is_empty() && random.chance(50) {
             let at = random.below(bytes.len());

@@ -1,9 +1,9 @@
-//! The same functions through the engine: signatures, methods and fields as a template reaches them.
+//! Calls functions, methods and fields through the template engine.
 
 use mainstay_template::{Limits, Meter, TemplateSet, Value, execute};
 use mainstay_testkit::Oracle;
 
-use crate::support::{SeededHost, question};
+use crate::support::{SeededHost, request};
 
 const TEMPLATES: &[&str] = &[
     r#"{{ $v := semver "v1.2.3-rc.1+b5" }}{{ $v.Major }} {{ $v.Prerelease }} {{ $v.Original }} {{ $v }} {{ $v.Compare (semver "1.2.3") }}"#,
@@ -62,11 +62,11 @@ fn templates_return_what_go_returns() {
     let mut oracle = Oracle::start().unwrap();
     let mut wrong = Vec::new();
     for template in TEMPLATES {
-        let answer = oracle.query(&question(template)).unwrap();
-        let theirs = if answer.err.is_empty() {
-            String::from_utf8(answer.out).unwrap()
+        let response = oracle.query(&request(template)).unwrap();
+        let theirs = if response.err.is_empty() {
+            String::from_utf8(response.out).unwrap()
         } else {
-            answer.err
+            response.err
         };
         let ours = run(template);
         if ours != theirs {

@@ -1,4 +1,4 @@
-//! What depends on entropy: its form, its bounds, and that a seed decides it.
+//! Functions that depend on entropy: form, bounds and reproducibility.
 
 use mainstay_template::Value;
 

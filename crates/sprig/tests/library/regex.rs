@@ -1,4 +1,4 @@
-//! Regular expressions against Go's own package.
+//! Compares regular expressions with Go.
 
 use mainstay_template::Value;
 
@@ -204,7 +204,7 @@ fn text(random: &mut Random) -> Value {
     Value::string(bytes)
 }
 
-/// Mostly sound expressions; one in eight has a few bytes knocked about.
+/// Generates mostly valid expressions; one in eight has a few changed bytes.
 fn regex(random: &mut Random) -> Value {
     let mut bytes = alternation(random, 3).into_bytes();
     if random.chance(12) && !bytes.is_empty() {

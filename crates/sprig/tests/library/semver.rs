@@ -1,4 +1,4 @@
-//! Versions and constraints against Masterminds' own library.
+//! Compares versions and constraints with Masterminds' library.
 
 use mainstay_sprig::semver::{Constraint, Version};
 use mainstay_template::Value;

@@ -1,4 +1,4 @@
-//! Calls a function of the table as the engine would, and asks Go the same; counts how often both agree.
+//! Calls functions as the engine does, and compares the results with Go.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use mainstay_sprig::functions;
 use mainstay_template::{Call, Failure, Host, IntKind, Limits, Meter, Templates, Value};
 use mainstay_testkit::{Oracle, OracleRequest};
 
-/// How many random cases a test runs: `MAINSTAY_CASES`, or a thousand.
+/// Returns the number of random cases: `MAINSTAY_CASES`, by default a thousand.
 pub(crate) fn cases() -> usize {
     std::env::var("MAINSTAY_CASES")
         .ok()
@@ -14,7 +14,7 @@ pub(crate) fn cases() -> usize {
         .unwrap_or(1_000)
 }
 
-/// A small generator of random numbers, the same on every run.
+/// A deterministic random number generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// A host whose entropy and clock are fixed by a seed.
+/// A host with entropy and clock determined by a seed.
 pub(crate) struct SeededHost(pub(crate) Random, pub(crate) i128);
 
 impl SeededHost {
@@ -82,7 +82,7 @@ pub(crate) fn call(name: &str, args: &[Value]) -> Result<Value, String> {
     call_with(name, args, &mut SeededHost::new(1))
 }
 
-/// Calls `name` with `args` and so many steps.
+/// Calls `name` with `args` and a fuel limit.
 pub(crate) fn call_limited(name: &str, args: &[Value], fuel: u64) -> Result<Value, String> {
     call_metered(
         name,
@@ -146,7 +146,7 @@ fn message(failure: &Failure) -> String {
     }
 }
 
-/// A value as the templates of [`agree`] print it.
+/// Formats a value as the templates of [`agree`] print it.
 pub(crate) fn shown(value: &Value) -> Vec<u8> {
     match value {
         Value::Nil => b"<no value>".to_vec(),
@@ -174,11 +174,11 @@ fn bracketed(text: &[u8]) -> Vec<u8> {
     [b"<", text, b">"].concat()
 }
 
-/// One call: a function and its arguments.
+/// A call: a function and its arguments.
 #[derive(Clone)]
 pub(crate) struct Case(pub(crate) &'static str, pub(crate) Vec<Value>);
 
-/// How a result is written by Go's template.
+/// Format of a result in Go's template.
 #[derive(Clone, Copy)]
 pub(crate) enum Print {
     Plain,
@@ -187,7 +187,7 @@ pub(crate) enum Print {
 }
 
 impl Case {
-    /// The template that makes the same call.
+    /// Returns the template with the same call.
     pub(crate) fn template(&self, print: Print) -> String {
         let call = self
             .1
@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-/// A Go literal.
+/// Returns a Go literal.
 pub(crate) fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -241,16 +241,16 @@ fn quoted(bytes: &[u8]) -> String {
     out + "\""
 }
 
-/// Runs every case both ways and prints `N run, N equal`; what differs is listed and fails the test.
+/// Runs all cases with both implementations and prints `N run, N equal`; differences fail the test.
 pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
-    let questions: Vec<_> = cases.iter().map(|case| question(&case.template(print))).collect();
-    let answers = Oracle::start().unwrap().query_all(&questions).unwrap();
+    let requests: Vec<_> = cases.iter().map(|case| request(&case.template(print))).collect();
+    let responses = Oracle::start().unwrap().query_all(&requests).unwrap();
     let mut wrong = Vec::new();
-    for (case, answer) in cases.iter().zip(&answers) {
-        let theirs = match answer.err.split_once(&format!("error calling {}: ", case.0)) {
+    for (case, response) in cases.iter().zip(&responses) {
+        let theirs = match response.err.split_once(&format!("error calling {}: ", case.0)) {
             Some((_, text)) => Err(text.to_owned()),
-            None if answer.err.is_empty() => Ok(answer.out.clone()),
-            None => Err(answer.err.clone()),
+            None if response.err.is_empty() => Ok(response.out.clone()),
+            None => Err(response.err.clone()),
         };
         let ours = call(case.0, &case.1).map(|value| shown(&value));
         if ours != theirs {
@@ -276,8 +276,8 @@ pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
     );
 }
 
-/// A template for the oracle.
-pub(crate) fn question(template: &str) -> OracleRequest {
+/// Creates an oracle request for a template.
+pub(crate) fn request(template: &str) -> OracleRequest {
     OracleRequest {
         op: "template",
         text: template.into(),

@@ -1,4 +1,4 @@
-//! URLs against Go's net/url.
+//! Compares URLs with Go's net/url.
 
 use mainstay_template::{Map, MapType, Value};
 
