@@ -97,7 +97,7 @@ mod tests {
         );
         check(
             "1.2.3 m v0 h1:x\n\n1.2.3 m v1 h1:y",
-            "charts.lock line 3: this version is pinned twice",
+            "charts.lock line 3: the version is pinned twice",
         );
         check(
             "1.2.3 m v0 sha256:x",

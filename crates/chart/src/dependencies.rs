@@ -142,7 +142,7 @@ impl Process<'_> {
                 };
                 match table_at(&merged, &format!("{}.{child}", dependency.name)) {
                     Ok(found) => self.tables(&imported, &under(&parent, found)),
-                    Err(key) => self.warn_missing(&dependency.name, key, is_export),
+                    Err(NotATable(key)) => self.warn_missing(&dependency.name, key, is_export),
                 }
                 dependency
                     .import_values
@@ -181,10 +181,10 @@ impl Process<'_> {
 /// Returns the charts that no dependency names, then the named ones in the order of the dependencies and
 /// under their aliases. Marks every dependency as enabled.
 fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
-    let named = |chart: &Chart| wanted.iter().any(|dependency| fits(chart, dependency));
+    let named = |chart: &Chart| wanted.iter().any(|dependency| matches(chart, dependency));
     let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();
     for dependency in wanted {
-        if let Some(chart) = charts.iter().find(|chart| fits(chart, dependency)) {
+        if let Some(chart) = charts.iter().find(|chart| matches(chart, dependency)) {
             let mut chart = chart.clone();
             if !dependency.alias.is_empty() {
                 chart.metadata.name.clone_from(&dependency.alias);
@@ -199,7 +199,7 @@ fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
     kept
 }
 
-fn fits(chart: &Chart, dependency: &Dependency) -> bool {
+fn matches(chart: &Chart, dependency: &Dependency) -> bool {
     chart.name() == dependency.name && in_range(&dependency.version, &chart.metadata.version)
 }
 
@@ -229,10 +229,13 @@ impl ImportPaths {
     }
 }
 
-/// Returns the table at a dotted path, or the first key that is not a table.
-fn table_at(values: &Map, path: &str) -> Result<Map, String> {
+/// A key of a dotted path whose value is missing or not a table.
+struct NotATable(String);
+
+/// Returns the table at a dotted path.
+fn table_at(values: &Map, path: &str) -> Result<Map, NotATable> {
     path.split('.').try_fold(values.clone(), |map, key| {
-        table(&map, key).ok_or_else(|| key.to_owned())
+        table(&map, key).ok_or_else(|| NotATable(key.to_owned()))
     })
 }
 

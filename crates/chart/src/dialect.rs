@@ -1,7 +1,7 @@
 //! The differences between Helm 3 and Helm 4, one method each.
 //!
-//! A [`Dialect`] is kept by whatever holds the state of an operation (the loader, the render options, the
-//! printer). Code asks it for a rule or a text and does not compare versions itself.
+//! The struct that holds the state of an operation (loader, render options, printer) also holds its
+//! [`Dialect`]. Code calls these methods and does not compare versions.
 
 use mainstay_template::Function;
 

@@ -89,7 +89,7 @@ fn check_installable(chart: &Chart) -> Result<(), ChartError> {
     }
 }
 
-/// Returns the names of dependencies that are not in `charts/`, whatever their version.
+/// Returns the names of dependencies that are not in `charts/`, regardless of their version.
 fn missing_dependencies(chart: &Chart) -> Vec<String> {
     let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
     let wanted = chart.metadata.dependencies.iter().flatten();

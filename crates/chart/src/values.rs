@@ -10,7 +10,8 @@ use crate::error::{CallbackError, LayerError, ValuesError};
 use crate::strvals::{Mode, SetError, set_values};
 use documents::{Document, documents};
 
-/// The user's values by flag. Helm applies the flags in this order, whatever their order on the command line.
+/// The user's values by flag. Helm applies the flags in this order, regardless of their order on the command
+/// line.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// `-f`, `--values`: file names.

@@ -12,8 +12,8 @@ use std::process::Command;
 use mainstay_chart::{ChartError, Dialect, Loaded, load_path};
 use mainstay_testkit::peer;
 
-/// Creates a chart, changes it with `odd`, and compares the results of both implementations.
-fn check(dialect: Dialect, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
+/// Creates a chart, changes it with `change`, and compares the results of both implementations.
+fn check(dialect: Dialect, change: impl FnOnce(&Path)) -> Result<Loaded, String> {
     let directory = tempfile::tempdir().expect("a directory");
     let top = directory
         .path()
@@ -26,7 +26,7 @@ fn check(dialect: Dialect, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
         "apiVersion: v2\nname: app\nversion: 1.0.0\n",
     )
     .expect("a file");
-    odd(&top);
+    change(&top);
     let ours = load_path(&top, dialect).map_err(|error| chain(&error));
     let name = if dialect == Dialect::Helm4 {
         "helm4"

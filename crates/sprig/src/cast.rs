@@ -30,12 +30,12 @@ pub(crate) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// The two named numbers that `cast` knows of.
+/// The two named number types that `cast` supports.
 fn is_calendar(type_name: &str) -> bool {
     matches!(type_name, "time.Month" | "time.Weekday")
 }
 
-/// Go's conversion on amd64: what does not fit is the smallest integer.
+/// Go's conversion on amd64: values out of range become the smallest integer.
 fn truncated(value: f64) -> i64 {
     const EDGE: f64 = 9_223_372_036_854_775_808.0;
     if (-EDGE..EDGE).contains(&value) {

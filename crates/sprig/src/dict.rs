@@ -11,7 +11,7 @@ use mainstay_template::Type::{Any, MapOfAny, String};
 use mainstay_template::{Call, Failure, Function, Map, MapType, Str, Value};
 
 use crate::table::{fixed, variadic};
-use crate::text::{self, pay_for_entries, pay_for_items};
+use crate::text::{self, charge_entries, charge_items};
 
 pub(crate) const TABLES: &[&[Function]] = &[TABLE, copy::TABLE, dig::TABLE, merge::TABLE];
 
@@ -35,12 +35,12 @@ fn map_arg(call: &Call<'_>, index: usize) -> Map {
 
 /// Pairs each key with the following value; a last key without a value is paired with an empty string.
 fn dict(call: &mut Call<'_>) -> Result<Value, Failure> {
-    pay_for_entries(call.meter, call.args.len().div_ceil(2))?;
+    charge_entries(call.meter, call.args.len().div_ceil(2))?;
     let mut entries = BTreeMap::new();
     for pair in call.args.chunks(2) {
         let [key, rest @ ..] = pair else { continue };
         let value = rest.first().cloned().unwrap_or_else(|| Value::from(""));
-        entries.insert(text::of(call.meter, key)?, value);
+        entries.insert(text::display(call.meter, key)?, value);
     }
     Ok(Value::map(entries))
 }
@@ -55,7 +55,7 @@ fn set(call: &mut Call<'_>) -> Result<Value, Failure> {
     if map.is_nil() {
         return Err(Failure::message("assignment to entry in nil map"));
     }
-    pay_for_entries(call.meter, 1)?;
+    charge_entries(call.meter, 1)?;
     map.insert(call.str(1), call.arg(2));
     Ok(Value::Map(map))
 }
@@ -76,7 +76,7 @@ fn has_key(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn pluck(call: &mut Call<'_>) -> Result<Value, Failure> {
     let key = call.str(0);
-    pay_for_items(call.meter, call.args.len())?;
+    charge_items(call.meter, call.args.len())?;
     let maps = (1..call.args.len()).filter_map(|index| call.map(index));
     Ok(Value::list(maps.filter_map(|map| map.get(&key)).collect()))
 }
@@ -85,7 +85,7 @@ fn keys(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut keys: Vec<Str> = Vec::new();
     for index in 0..call.args.len() {
         let Some(map) = call.map(index) else { continue };
-        pay_for_items(call.meter, keys.len() + map.entries().len())?;
+        charge_items(call.meter, keys.len() + map.entries().len())?;
         keys.extend(map.entries().keys().cloned());
     }
     Ok(Value::strings(keys))
@@ -93,7 +93,7 @@ fn keys(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn pick(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = map_arg(call, 0);
-    pay_for_entries(call.meter, call.args.len())?;
+    charge_entries(call.meter, call.args.len())?;
     let wanted = (1..call.args.len()).map(|index| call.str(index));
     Ok(Value::map(
         wanted
@@ -104,7 +104,7 @@ fn pick(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn omit(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = map_arg(call, 0);
-    pay_for_entries(call.meter, call.args.len() + map.entries().len())?;
+    charge_entries(call.meter, call.args.len() + map.entries().len())?;
     let mut entries = map.entries().clone();
     for index in 1..call.args.len() {
         entries.remove(call.str(index).as_bytes());
@@ -114,6 +114,6 @@ fn omit(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn values(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = map_arg(call, 0);
-    pay_for_items(call.meter, map.entries().len())?;
+    charge_items(call.meter, map.entries().len())?;
     Ok(Value::list(map.entries().values().cloned().collect()))
 }

@@ -10,7 +10,7 @@ use mainstay_template::{Call, Failure, Function, List, ListType, Value};
 use crate::defaults::is_empty;
 use crate::equal::is_equal;
 use crate::table::{fixed, variadic};
-use crate::text::pay_for_items;
+use crate::text::charge_items;
 
 pub(crate) const TABLES: &[&[Function]] = &[TABLE, part::TABLE];
 
@@ -42,7 +42,7 @@ const TABLE: &[Function] = &[
 const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 /// Returns argument `index` as a list for reading; `message` precedes the kind of another value in the error.
-fn look_at(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failure> {
+fn read_list(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failure> {
     match call.args.get(index) {
         Some(Value::List(list)) => Ok(list.clone()),
         None | Some(Value::Nil) => Err(Failure::message(NIL)),
@@ -52,13 +52,13 @@ fn look_at(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failure
 
 /// Returns argument `index` as a list for copying; consumes fuel for its items and `more` additional ones.
 fn list_arg(call: &mut Call<'_>, index: usize, more: usize, message: &str) -> Result<List, Failure> {
-    let list = look_at(call, index, message)?;
-    pay_for_items(call.meter, list.items().len() + more)?;
+    let list = read_list(call, index, message)?;
+    charge_items(call.meter, list.items().len() + more)?;
     Ok(list)
 }
 
 fn list(call: &mut Call<'_>) -> Result<Value, Failure> {
-    pay_for_items(call.meter, call.args.len())?;
+    charge_items(call.meter, call.args.len())?;
     Ok(Value::list(call.args.to_vec()))
 }
 
@@ -83,7 +83,7 @@ fn concat(call: &mut Call<'_>) -> Result<Value, Failure> {
     for value in call.args {
         match value {
             Value::List(list) => {
-                pay_for_items(call.meter, items.len() + list.items().len())?;
+                charge_items(call.meter, items.len() + list.items().len())?;
                 items.extend_from_slice(list.items());
             }
             Value::Nil => return Err(Failure::message(NIL)),
@@ -151,7 +151,7 @@ fn has(call: &mut Call<'_>) -> Result<Value, Failure> {
     if matches!(call.args.get(1), None | Some(Value::Nil)) {
         return Ok(Value::from(false));
     }
-    let list = look_at(call, 1, "Cannot find has on type")?;
+    let list = read_list(call, 1, "Cannot find has on type")?;
     let needle = call.arg(0);
     Ok(Value::from(is_among(call, list.items(), &needle)?))
 }

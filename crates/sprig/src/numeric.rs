@@ -67,7 +67,7 @@ fn float64(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// Parses octal digits; returns zero if they are invalid.
 fn to_decimal(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = text::of(call.meter, &call.arg(0))?;
+    let text = text::display(call.meter, &call.arg(0))?;
     Ok(Value::int64(number::parse_int(&text, 8).unwrap_or(0)))
 }
 

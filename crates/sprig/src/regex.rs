@@ -63,7 +63,7 @@ fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64)?;
     let program = Program::cached(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
-    program.pay(call.str(1).len(), call.meter)?;
+    program.charge(call.str(1).len(), call.meter)?;
     Ok(program)
 }
 

@@ -238,7 +238,7 @@ fn spaced(
 
 fn quote(call: &mut Call<'_>) -> Result<Value, Failure> {
     let show = |meter: &mut Meter, value: &Value| {
-        let text = text::of(meter, value)?;
+        let text = text::display(meter, value)?;
         text::quoted(meter, &text)
     };
     if let [value] = call.args
@@ -263,5 +263,5 @@ fn printed(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
 
 fn to_string(call: &mut Call<'_>) -> Result<Value, Failure> {
     let value = call.arg(0);
-    Ok(Value::String(text::of(call.meter, &value)?))
+    Ok(Value::String(text::display(call.meter, &value)?))
 }

@@ -38,17 +38,17 @@ const CONTAINER: usize = 64;
 const ENTRY: usize = 96;
 
 /// Consumes memory budget for a list of `count` items before it is created.
-pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
-    pay_for(meter, count, size_of::<Value>())
+pub(crate) fn charge_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
+    charge(meter, count, size_of::<Value>())
 }
 
 /// Consumes memory budget for a map of `count` entries before it is created.
-pub(crate) fn pay_for_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
+pub(crate) fn charge_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     // The first node of a tree has capacity for several entries.
-    pay_for(meter, count.saturating_add(4), ENTRY)
+    charge(meter, count.saturating_add(4), ENTRY)
 }
 
-fn pay_for(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExceeded> {
+fn charge(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExceeded> {
     meter.allocate(count.saturating_mul(each).saturating_add(CONTAINER))?;
     meter.consume_fuel(count as u64)
 }
@@ -65,7 +65,7 @@ pub(crate) fn nested<T, E: From<LimitExceeded>>(
 }
 
 /// `toString`: `%v`, except that bytes are treated as text.
-pub(crate) fn of(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
+pub(crate) fn display(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
     match value {
         Value::List(list) if list.ty() == ListType::Bytes => Ok(list.to_bytes().into()),
         other => Ok(print_value(other, meter)?),

@@ -36,7 +36,7 @@ fn url_parse(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn url_join(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = call.map(0);
-    let part = |key: &str| text_of(map.as_ref(), key);
+    let part = |key: &str| text_field(map.as_ref(), key);
     let mut url = Url {
         scheme: part("scheme")?,
         host: part("host")?,
@@ -58,7 +58,7 @@ fn url_join(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string(text))
 }
 
-fn text_of(map: Option<&Map>, key: &str) -> Result<Vec<u8>, Failure> {
+fn text_field(map: Option<&Map>, key: &str) -> Result<Vec<u8>, Failure> {
     match map.and_then(|map| map.get(key.as_bytes())) {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(text.to_vec()),

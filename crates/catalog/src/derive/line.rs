@@ -139,7 +139,7 @@ fn plain_length(body: &str) -> usize {
     commented.trim_end().len()
 }
 
-/// The line that holds the key at `path`.
+/// Returns the line of the key at `path`.
 fn find(lines: &[&str], path: &[&str]) -> Option<usize> {
     let mut open: Vec<(usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -168,7 +168,7 @@ fn leading_comment(lines: &[&str], at: usize) -> usize {
     at - comments.count()
 }
 
-/// One past the last line under the key at `at`; a blank line that follows goes with it.
+/// Returns the line after the block of the key at `at`, including a following blank line.
 fn block_end(lines: &[&str], at: usize) -> usize {
     let depth = lines.get(at).map_or(0, |line| indent(line));
     let mut end = at + 1;
@@ -184,7 +184,7 @@ fn block_end(lines: &[&str], at: usize) -> usize {
     end + usize::from(blank)
 }
 
-/// A key that lost its last child would turn from an empty mapping to null.
+/// Writes `{}` for a key without children, which would otherwise become null.
 fn close_if_empty(lines: &mut [String], path: &[&str]) {
     let view: Vec<&str> = lines.iter().map(String::as_str).collect();
     let Some(at) = find(&view, path) else { return };

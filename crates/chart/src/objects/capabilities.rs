@@ -237,7 +237,7 @@ impl Object for CapabilitiesObject {
         let text = |value: &Value| match value {
             Value::Object(object) => object.print().to_string(),
             Value::List(list) => {
-                let items: Vec<String> = list.items().iter().map(string_of).collect();
+                let items: Vec<String> = list.items().iter().map(string_text).collect();
                 format!("[{}]", items.join(" "))
             }
             _ => String::new(),
@@ -259,7 +259,7 @@ impl Object for CapabilitiesObject {
     }
 }
 
-fn string_of(value: &Value) -> String {
+fn string_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
         _ => String::new(),

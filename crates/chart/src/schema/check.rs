@@ -95,11 +95,11 @@ struct Unevaluated {
 }
 
 impl Unevaluated {
-    fn new(value: &Value, node: &Node, asked: bool) -> Self {
+    fn new(value: &Value, node: &Node, track_unevaluated: bool) -> Self {
         match value {
             Value::Map(map) => {
-                let wanted =
-                    !node.evaluates_all_properties() && (asked || node.unevaluated_properties.is_some());
+                let wanted = !node.evaluates_all_properties()
+                    && (track_unevaluated || node.unevaluated_properties.is_some());
                 Self {
                     properties: if wanted {
                         map.keys().cloned().collect()
@@ -109,7 +109,7 @@ impl Unevaluated {
                     ..Self::default()
                 }
             }
-            Value::List(items) if asked || node.unevaluated_items.is_some() => {
+            Value::List(items) if track_unevaluated || node.unevaluated_items.is_some() => {
                 let from = node.evaluated_items().unwrap_or(items.len());
                 Self {
                     items: (from..items.len()).collect(),
@@ -137,7 +137,7 @@ struct Visit<'v, 's> {
     value: &'v Value,
     at: &'s [String],
     /// Whether messages are omitted.
-    quiet: bool,
+    omit_messages: bool,
     unevaluated: Unevaluated,
     failures: Vec<Failure>,
 }
@@ -145,7 +145,14 @@ struct Visit<'v, 's> {
 type Checked = Result<Unevaluated, Failure>;
 
 impl Checker<'_> {
-    fn validate(&self, scope: &Scope<'_>, value: &Value, at: &[String], quiet: bool, asked: bool) -> Checked {
+    fn validate(
+        &self,
+        scope: &Scope<'_>,
+        value: &Value,
+        at: &[String],
+        omit_messages: bool,
+        track_unevaluated: bool,
+    ) -> Checked {
         self.steps.set(self.steps.get() + 1);
         if self.limit_exceeded.get() || self.steps.get() > MAX_STEPS || scope.depth > MAX_DEPTH {
             self.limit_exceeded.set(true);
@@ -154,13 +161,13 @@ impl Checker<'_> {
         let Some(node) = self.compiled.nodes.get(scope.node) else {
             return Ok(Unevaluated::default());
         };
-        let unevaluated = Unevaluated::new(value, node, asked);
+        let unevaluated = Unevaluated::new(value, node, track_unevaluated);
         let mut visit = Visit {
             scope,
             node,
             value,
             at,
-            quiet,
+            omit_messages,
             unevaluated,
             failures: Vec::new(),
         };
@@ -188,7 +195,7 @@ impl Checker<'_> {
             Value::Int(_) | Value::Uint(_) | Value::Float(_) => numeric(&mut visit),
             Value::Null | Value::Bool(_) => {}
         }
-        if visit.failures.is_empty() || !quiet {
+        if visit.failures.is_empty() || !omit_messages {
             if node.draft >= Draft::D2019 {
                 self.dynamic_references(&mut visit);
             }
@@ -269,11 +276,17 @@ impl Checker<'_> {
         visit: &mut Visit<'_, '_>,
         node: NodeId,
         keyword: &'static str,
-        quiet: bool,
+        omit_messages: bool,
     ) -> Result<(), Failure> {
         let scope = visit.scope.child(node, keyword, visit.scope.value_id);
-        let asked = !visit.unevaluated.is_empty();
-        let unevaluated = self.validate(&scope, visit.value, visit.at, visit.quiet || quiet, asked)?;
+        let track_unevaluated = !visit.unevaluated.is_empty();
+        let unevaluated = self.validate(
+            &scope,
+            visit.value,
+            visit.at,
+            visit.omit_messages || omit_messages,
+            track_unevaluated,
+        )?;
         visit.unevaluated.intersect(&unevaluated);
         Ok(())
     }
@@ -283,7 +296,8 @@ impl Checker<'_> {
         let scope = visit.scope.child(node, "", visit.scope.value_id + 1);
         let mut at = visit.at.to_vec();
         at.push(token);
-        self.validate(&scope, value, &at, visit.quiet, false).map(drop)
+        self.validate(&scope, value, &at, visit.omit_messages, false)
+            .map(drop)
     }
 
     fn reference(
@@ -375,7 +389,7 @@ impl Checker<'_> {
 
 impl Visit<'_, '_> {
     fn failure(&self, text: impl Into<String>) -> Failure {
-        if self.quiet {
+        if self.omit_messages {
             return Failure {
                 at: Vec::new(),
                 kind: Kind::Text(String::new()),
@@ -435,7 +449,7 @@ impl Visit<'_, '_> {
 
     /// Whether evaluation can stop: the value is invalid and messages are omitted.
     fn done(&self) -> bool {
-        self.quiet && !self.failures.is_empty()
+        self.omit_messages && !self.failures.is_empty()
     }
 
     fn conclude(mut self) -> Checked {

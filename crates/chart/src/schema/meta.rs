@@ -223,7 +223,7 @@ pub(super) fn metaschema(draft: Draft) -> Value {
         return Value::Null;
     };
     let lists = [
-        ("schemaList", list_of(reference("#"), true, false)),
+        ("schemaList", array_schema(reference("#"), true, false)),
         ("names", names(draft)),
     ];
     root.insert("lists".into(), map(lists));
@@ -342,7 +342,7 @@ fn shape(must: Must, draft: Draft) -> Value {
         Count | CountOrZero => count(),
         Names => list(NAMES),
         NamesByName => map_of(list(NAMES)),
-        Type => any_of(vec![type_name(), list_of(type_name(), true, true)]),
+        Type => any_of(vec![type_name(), array_schema(type_name(), true, true)]),
         Enum => with(
             with(typed("array"), "minItems", Value::Int(1)),
             "uniqueItems",
@@ -362,14 +362,14 @@ fn anchor_pattern(draft: Draft) -> &'static str {
 }
 
 fn names(draft: Draft) -> Value {
-    list_of(map([("type", Value::from("string"))]), draft == Draft::D4, true)
+    array_schema(map([("type", Value::from("string"))]), draft == Draft::D4, true)
 }
 
 fn type_name() -> Value {
     map([("enum", texts(&TYPES))])
 }
 
-fn list_of(item: Value, filled: bool, unique: bool) -> Value {
+fn array_schema(item: Value, filled: bool, unique: bool) -> Value {
     let mut list = map([("type", Value::from("array")), ("items", item)]);
     if filled {
         list = with(list, "minItems", Value::Int(1));

@@ -101,7 +101,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A schema that says nothing yet.
+    /// Creates a schema without keywords.
     pub(super) fn new(location: String) -> Self {
         Self {
             location,

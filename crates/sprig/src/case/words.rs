@@ -224,7 +224,7 @@ fn is_other(rune: char) -> bool {
     !(is_connector(rune) || is_alphabet(rune) || is_number(rune) || is_punct(rune))
 }
 
-/// Letters, without the ideographs that stand for a word each.
+/// Letters without ideographs, each of which is a word.
 fn is_alphabet(rune: char) -> bool {
     is_letter(rune)
         && !matches!(rune, '\u{4E00}'..='\u{9FCC}' | '\u{3400}'..='\u{4D85}' | '\u{20000}'..='\u{2B81D}')

@@ -173,7 +173,7 @@ fn address_arguments(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, F
         let Value::String(text) = item else {
             return Err(invalid(&format!(
                 "{} is not a string",
-                text::of(call.meter, item)?
+                text::display(call.meter, item)?
             )));
         };
         addresses.push(text.to_str_lossy().parse().map_err(|_| invalid(text))?);
@@ -186,7 +186,7 @@ fn name_arguments(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Fai
     let mut names = Vec::new();
     for item in list.iter().flat_map(List::items) {
         let Value::String(text) = item else {
-            let shown = text::of(call.meter, item)?;
+            let shown = text::display(call.meter, item)?;
             return Err(Failure::message(format!(
                 "error processing alternate dns name: {shown} is not a string"
             )));

@@ -4,7 +4,7 @@ use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, LimitExceeded, List, Map, Meter, Value};
 
 use crate::table::fixed;
-use crate::text::{nested, pay_for_entries, pay_for_items};
+use crate::text::{charge_entries, charge_items, nested};
 
 pub(super) const TABLE: &[Function] = &[
     fixed("deepCopy", &[Any], deep_copy),
@@ -29,7 +29,7 @@ fn copy(meter: &mut Meter, value: &Value) -> Result<Value, LimitExceeded> {
 }
 
 fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, LimitExceeded> {
-    pay_for_entries(meter, map.entries().len())?;
+    charge_entries(meter, map.entries().len())?;
     let entries = map.entries();
     let copied = entries
         .iter()
@@ -38,7 +38,7 @@ fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, LimitExceeded> {
 }
 
 fn copy_list(meter: &mut Meter, list: &List) -> Result<List, LimitExceeded> {
-    pay_for_items(meter, list.items().len())?;
+    charge_items(meter, list.items().len())?;
     let copied = list.items().iter().map(|item| copy(meter, item));
     Ok(List::new(list.ty(), copied.collect::<Result<_, _>>()?))
 }

@@ -7,7 +7,7 @@ use mainstay_template::{Call, Failure, Function, GoKind, LimitExceeded, Map, Map
 use super::map_arg;
 use crate::defaults::is_empty;
 use crate::table::variadic;
-use crate::text::{nested, pay_for_entries};
+use crate::text::{charge_entries, nested};
 
 pub(super) const TABLE: &[Function] = &[
     variadic("merge", &[MapOfAny, MapOfAny], merge),
@@ -147,7 +147,7 @@ fn put(meter: &mut Meter, into: &Map, from: &Map, key: Str, value: Value) -> Res
     if into.ty() == MapType::String && from.ty() != MapType::String {
         return Err(not_assignable("interface {}").into());
     }
-    pay_for_entries(meter, 1)?;
+    charge_entries(meter, 1)?;
     into.insert(key, value);
     Ok(())
 }

@@ -3,10 +3,10 @@
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, List, ListType, Value};
 
-use super::{list_arg, look_at};
+use super::{list_arg, read_list};
 use crate::cast::to_int;
 use crate::table::{fixed, variadic};
-use crate::text::pay_for_items;
+use crate::text::charge_items;
 
 pub(super) const TABLE: &[Function] = &[
     fixed("first", &[Any], first),
@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Function] = &[
 ];
 
 fn first(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(look_at(call, 0, "Cannot find first on type")?
+    Ok(read_list(call, 0, "Cannot find first on type")?
         .items()
         .first()
         .cloned()
@@ -30,7 +30,7 @@ fn first(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn last(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(look_at(call, 0, "Cannot find last on type")?
+    Ok(read_list(call, 0, "Cannot find last on type")?
         .items()
         .last()
         .cloned()
@@ -56,7 +56,7 @@ fn copied(part: Option<&[Value]>) -> Value {
 }
 
 fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let list = look_at(call, 0, "list should be type of slice or array but")?;
+    let list = read_list(call, 0, "list should be type of slice or array but")?;
     let len = list.items().len() as i64;
     if len == 0 {
         return Ok(Value::Nil);
@@ -67,6 +67,6 @@ fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
     let Some(part) = range.and_then(|(start, end)| list.items().get(start..end)) else {
         return Err(Failure::message("reflect.Value.Slice: slice index out of bounds"));
     };
-    pay_for_items(call.meter, part.len())?;
+    charge_items(call.meter, part.len())?;
     Ok(Value::List(List::new(list.ty(), part.to_vec())))
 }

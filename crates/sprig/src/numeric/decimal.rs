@@ -15,7 +15,7 @@ const PLACES: i32 = 16;
 
 impl Decimal {
     /// Returns the decimal with the fewest digits that converts back to `float`.
-    pub(super) fn of(float: f64) -> Result<Self, Failure> {
+    pub(super) fn from_float(float: f64) -> Result<Self, Failure> {
         if float.is_nan() {
             return Err(Failure::message("Cannot create a Decimal from NaN"));
         }

@@ -28,17 +28,17 @@ fn folded(
     fold: fn(&Decimal, &Decimal) -> Result<Decimal, Failure>,
 ) -> Result<Value, Failure> {
     let mut values = first.into_iter().chain(call.args.iter().map(to_float));
-    let mut total = Decimal::of(values.next().unwrap_or(0.0))?;
+    let mut total = Decimal::from_float(values.next().unwrap_or(0.0))?;
     for value in values {
         call.meter.consume_fuel(1 + total.digits())?;
-        total = fold(&total, &Decimal::of(value)?)?;
+        total = fold(&total, &Decimal::from_float(value)?)?;
         call.meter.consume_fuel(1 + total.digits())?;
     }
     Ok(Value::Float(total.to_float()))
 }
 
 fn add1f(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let sum = Decimal::of(to_float(&call.arg(0)))?.add(&Decimal::of(1.0)?);
+    let sum = Decimal::from_float(to_float(&call.arg(0)))?.add(&Decimal::from_float(1.0)?);
     Ok(Value::Float(sum.to_float()))
 }
 
@@ -78,11 +78,11 @@ fn minf(call: &mut Call<'_>) -> Result<Value, Failure> {
     })
 }
 
-/// Folds all arguments; `winner` takes precedence even over NaN.
-fn extreme(call: &mut Call<'_>, winner: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
+/// Folds all arguments; `dominant` takes precedence even over NaN.
+fn extreme(call: &mut Call<'_>, dominant: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
     call.meter.consume_fuel(call.args.len() as u64)?;
     let pick = |a: f64, b: f64| match (a, b) {
-        (a, b) if a == winner || b == winner => winner,
+        (a, b) if a == dominant || b == dominant => dominant,
         (a, b) if a.is_nan() || b.is_nan() => f64::NAN,
         (a, b) => choose(a, b),
     };

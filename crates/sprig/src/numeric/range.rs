@@ -34,7 +34,7 @@ fn until_step(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn list(meter: &mut Meter, steps: Steps) -> Result<Value, Failure> {
-    steps.pay(meter)?;
+    steps.charge(meter)?;
     Ok(Value::List(List::new(
         ListType::Int,
         steps.values().map(Value::int).collect(),
@@ -56,7 +56,7 @@ fn seq(call: &mut Call<'_>) -> Result<Value, Failure> {
         stop: end.wrapping_add(toward(start, end)),
         step,
     };
-    steps.pay(call.meter)?;
+    steps.charge(call.meter)?;
     let mut out = Growing::new(call.meter);
     for (index, value) in steps.values().enumerate() {
         if index > 0 {
@@ -76,8 +76,8 @@ struct Steps {
 }
 
 impl Steps {
-    fn pay(self, meter: &mut Meter) -> Result<(), LimitExceeded> {
-        text::pay_for_items(meter, usize::try_from(self.count()).unwrap_or(usize::MAX))
+    fn charge(self, meter: &mut Meter) -> Result<(), LimitExceeded> {
+        text::charge_items(meter, usize::try_from(self.count()).unwrap_or(usize::MAX))
     }
 
     fn count(self) -> u128 {

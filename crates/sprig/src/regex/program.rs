@@ -65,7 +65,7 @@ impl Program {
     }
 
     /// Consumes fuel for a search through `bytes`: the slowest engine visits each byte once per instruction.
-    pub(crate) fn pay(&self, bytes: usize, meter: &mut Meter) -> Result<(), LimitExceeded> {
+    pub(crate) fn charge(&self, bytes: usize, meter: &mut Meter) -> Result<(), LimitExceeded> {
         let width = 1 + self.regex.memory_usage() as u64 / 4_096;
         meter.consume_fuel(width.saturating_mul(bytes as u64) / 64)
     }

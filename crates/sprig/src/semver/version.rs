@@ -54,7 +54,7 @@ impl Version {
         if text.len() > MAX_VERSION_LEN {
             return Err(VersionError::TooLong);
         }
-        let parts = Parts::of(text).ok_or(VersionError::Invalid)?;
+        let parts = Parts::parse(text).ok_or(VersionError::Invalid)?;
         let version = Self {
             major: segment(parts.major)?,
             minor: segment(parts.minor)?,
@@ -233,7 +233,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(text: &'a str) -> Option<Self> {
+    fn parse(text: &'a str) -> Option<Self> {
         let scan = Scan::prefix(text, |b| b.is_ascii_digit())?;
         (scan.len == text.len()).then_some(Self {
             major: scan.numbers[0],

@@ -44,7 +44,7 @@ fn parts<'a>(
     meter.string(text.len())?;
     // The parts are counted before they are stored: each is a separate string.
     let count = bytes::count(text, separator).min(limit.unwrap_or(usize::MAX));
-    text::pay_for_entries(meter, count)?;
+    text::charge_entries(meter, count)?;
     let parts = bytes::split(text, separator, limit);
     Ok(parts)
 }
@@ -58,7 +58,7 @@ fn numbered(parts: &[&[u8]]) -> Value {
 
 fn join(call: &mut Call<'_>) -> Result<Value, Failure> {
     let separator = call.str(0);
-    let list = strings_of(call.meter, &call.arg(1))?;
+    let list = string_list(call.meter, &call.arg(1))?;
     let mut out = Growing::new(call.meter);
     for (index, item) in list.items().iter().enumerate() {
         if index > 0 {
@@ -72,16 +72,16 @@ fn join(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn to_strings(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::List(strings_of(call.meter, &call.arg(0))?))
+    Ok(Value::List(string_list(call.meter, &call.arg(0))?))
 }
 
 fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
     let value = call.arg(0);
     let list = match &value {
-        Value::List(_) => strings_of(call.meter, &value)?,
+        Value::List(_) => string_list(call.meter, &value)?,
         other => List::new(
             ListType::String,
-            vec![Value::String(text::of(call.meter, other)?)],
+            vec![Value::String(text::display(call.meter, other)?)],
         ),
     };
     call.meter.consume_fuel(list.items().len() as u64)?;
@@ -91,18 +91,18 @@ fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// Converts a value to a `[]string`: a list without nils, each item as text; a `[]string` is returned as it
 /// is.
-fn strings_of(meter: &mut Meter, value: &Value) -> Result<List, Failure> {
+fn string_list(meter: &mut Meter, value: &Value) -> Result<List, Failure> {
     let mut texts = Vec::new();
     match value {
         Value::List(list) if list.ty() == ListType::String => return Ok(list.clone()),
         Value::List(list) => {
-            text::pay_for_items(meter, list.items().len())?;
+            text::charge_items(meter, list.items().len())?;
             for item in list.items().iter().filter(|item| !matches!(item, Value::Nil)) {
-                texts.push(Value::String(text::of(meter, item)?));
+                texts.push(Value::String(text::display(meter, item)?));
             }
         }
         Value::Nil => {}
-        other => texts.push(Value::String(text::of(meter, other)?)),
+        other => texts.push(Value::String(text::display(meter, other)?)),
     }
     Ok(List::new(ListType::String, texts))
 }

@@ -8,11 +8,11 @@ use mainstay_template::{UintKind, Value};
 use mainstay_testkit::Oracle;
 
 use crate::support::{
-    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, request, shown,
+    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, format_value, request,
 };
 
 fn text(name: &str, args: &[Value]) -> String {
-    String::from_utf8(shown(&call(name, args).unwrap())).unwrap()
+    String::from_utf8(format_value(&call(name, args).unwrap())).unwrap()
 }
 
 fn fails(name: &str, args: &[Value], expected: &str) {
@@ -27,7 +27,7 @@ fn field(value: &Value, name: &str) -> String {
     let Value::Object(object) = value else {
         panic!("not an object: {value:?}")
     };
-    String::from_utf8(shown(&object.field(name).unwrap())).unwrap()
+    String::from_utf8(format_value(&object.field(name).unwrap())).unwrap()
 }
 
 fn list(items: &[&str]) -> Value {
@@ -133,7 +133,7 @@ fn bcrypt_hashes_have_the_known_form() {
 
 #[test]
 fn the_seed_determines_the_hash() {
-    let with = |seed| shown(&call_with("bcrypt", &["x".into()], &mut SeededHost::new(seed)).unwrap());
+    let with = |seed| format_value(&call_with("bcrypt", &["x".into()], &mut SeededHost::new(seed)).unwrap());
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
 }
@@ -186,7 +186,7 @@ fn openssl_accepts_the_large_keys() {
     }
     let key = |kind: &str, seed| {
         let made = call_with("genPrivateKey", &[kind.into()], &mut SeededHost::new(seed)).unwrap();
-        String::from_utf8(shown(&made)).unwrap()
+        String::from_utf8(format_value(&made)).unwrap()
     };
     let dsa = key("dsa", 4);
     assert!(dsa.starts_with("-----BEGIN DSA PRIVATE KEY-----\n"));

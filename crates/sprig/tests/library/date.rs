@@ -3,10 +3,13 @@
 use mainstay_template::{IntKind, Value};
 use mainstay_testkit::Oracle;
 
-use crate::support::{Case, Print, Random, agree, call, cases, literal, method, request, shown};
+use crate::support::{Case, Print, Random, agree, call, cases, format_value, literal, method, request};
 
 fn text(result: Result<Value, String>) -> String {
-    result.map_or_else(|error| error, |value| String::from_utf8(shown(&value)).unwrap())
+    result.map_or_else(
+        |error| error,
+        |value| String::from_utf8(format_value(&value)).unwrap(),
+    )
 }
 
 fn check(name: &str, args: &[Value], expected: &str) {
@@ -347,7 +350,7 @@ fn seconds(random: &mut Random) -> Value {
 fn value_for(random: &mut Random, layout: &str) -> Value {
     let time = Value::int((random.next() % 4_000_000_000) as i64 - 2_000_000_000);
     let zone = random.pick(ZONES).into();
-    let mut bytes = shown(&call("dateInZone", &[layout.into(), time, zone]).unwrap());
+    let mut bytes = format_value(&call("dateInZone", &[layout.into(), time, zone]).unwrap());
     for _ in 0..random.below(3) {
         if !bytes.is_empty() && random.chance(50) {
             let at = random.below(bytes.len());

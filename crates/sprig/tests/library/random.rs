@@ -2,10 +2,13 @@
 
 use mainstay_template::Value;
 
-use crate::support::{SeededHost, call, call_with, shown};
+use crate::support::{SeededHost, call, call_with, format_value};
 
 fn text(name: &str, args: &[Value], seed: u64) -> String {
-    String::from_utf8(shown(&call_with(name, args, &mut SeededHost::new(seed)).unwrap())).unwrap()
+    String::from_utf8(format_value(
+        &call_with(name, args, &mut SeededHost::new(seed)).unwrap(),
+    ))
+    .unwrap()
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn invalid_arguments_are_errors() {
 #[test]
 fn functions_have_no_access_to_the_host() {
     assert_eq!(
-        shown(&call("getHostByName", &["example.com".into()]).unwrap()),
+        format_value(&call("getHostByName", &["example.com".into()]).unwrap()),
         b""
     );
     let names: Vec<_> = mainstay_sprig::environment().iter().map(|f| f.name).collect();

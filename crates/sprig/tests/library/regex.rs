@@ -2,13 +2,13 @@
 
 use mainstay_template::Value;
 
-use crate::support::{Case, Print, Random, agree, call, cases, shown};
+use crate::support::{Case, Print, Random, agree, call, cases, format_value};
 
 fn check(name: &str, args: &[&str], expected: &str) {
     let args: Vec<_> = args.iter().map(|text| Value::from(*text)).collect();
     let got = call(name, &args).map_or_else(
         |e| e,
-        |value| String::from_utf8_lossy(&shown(&value)).into_owned(),
+        |value| String::from_utf8_lossy(&format_value(&value)).into_owned(),
     );
     assert_eq!(got, expected, "{name} {args:?}");
 }
@@ -107,7 +107,7 @@ fn hostile_expressions_end_in_an_error() {
 fn a_deep_expression_fits_a_small_stack() {
     let deep = format!("{}a{}", "(".repeat(124), ")*".repeat(124));
     assert_eq!(
-        shown(&call("mustRegexFind", &[deep.into(), "aaa".into()]).unwrap()),
+        format_value(&call("mustRegexFind", &[deep.into(), "aaa".into()]).unwrap()),
         b"aaa"
     );
 }
@@ -116,9 +116,9 @@ fn a_deep_expression_fits_a_small_stack() {
 fn bytes_that_are_not_utf8_count_as_one_character_each() {
     let text = Value::string(&b"a\xff\xfeb\xc3"[..]);
     let found = call("regexFindAll", &["[^a-z]".into(), text.clone(), Value::int(-1)]).unwrap();
-    assert_eq!(shown(&found), b"<\xff><\xfe><\xc3>");
+    assert_eq!(format_value(&found), b"<\xff><\xfe><\xc3>");
     let replaced = call("regexReplaceAll", &[".".into(), text, "<$0>".into()]).unwrap();
-    assert_eq!(shown(&replaced), b"<a><\xff><\xfe><b><\xc3>");
+    assert_eq!(format_value(&replaced), b"<a><\xff><\xfe><b><\xc3>");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use mainstay_sprig::semver::{Constraint, Version};
 use mainstay_template::Value;
 
-use crate::support::{Case, Print, Random, agree, call, cases, method, shown};
+use crate::support::{Case, Print, Random, agree, call, cases, format_value, method};
 
 fn check(constraint: &str, version: &str, expected: &str) {
     let got = match Constraint::parse(constraint) {
@@ -51,7 +51,7 @@ fn constraints_as_charts_write_them() {
 fn a_version_has_the_methods_of_go() {
     let version = call("semver", &["v1.2.3-rc.1+b.5".into()]).unwrap();
     let ask = |name: &str, args: &[Value]| {
-        String::from_utf8(shown(&method(&version, name, args).unwrap())).unwrap()
+        String::from_utf8(format_value(&method(&version, name, args).unwrap())).unwrap()
     };
     assert_eq!(ask("Major", &[]), "1");
     assert_eq!(ask("Prerelease", &[]), "rc.1");

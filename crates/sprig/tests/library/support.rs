@@ -147,7 +147,7 @@ fn message(failure: &Failure) -> String {
 }
 
 /// Formats a value as the templates of [`agree`] print it.
-pub(crate) fn shown(value: &Value) -> Vec<u8> {
+pub(crate) fn format_value(value: &Value) -> Vec<u8> {
     match value {
         Value::Nil => b"<no value>".to_vec(),
         Value::Bool(value) => value.to_string().into_bytes(),
@@ -158,12 +158,12 @@ pub(crate) fn shown(value: &Value) -> Vec<u8> {
         Value::List(list) => list
             .items()
             .iter()
-            .flat_map(|item| bracketed(&shown(item)))
+            .flat_map(|item| bracketed(&format_value(item)))
             .collect(),
         Value::Map(map) => map
             .entries()
             .iter()
-            .flat_map(|(k, v)| bracketed(&[k.as_bytes(), b"=", &shown(v)].concat()))
+            .flat_map(|(k, v)| bracketed(&[k.as_bytes(), b"=", &format_value(v)].concat()))
             .collect(),
         Value::Object(object) => object.print().to_vec(),
         other => panic!("no way to show {other:?}"),
@@ -252,7 +252,7 @@ pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
             None if response.err.is_empty() => Ok(response.out.clone()),
             None => Err(response.err.clone()),
         };
-        let ours = call(case.0, &case.1).map(|value| shown(&value));
+        let ours = call(case.0, &case.1).map(|value| format_value(&value));
         if ours != theirs {
             wrong.push(format!(
                 "{}\n  go:   {}\n  ours: {}",
@@ -267,10 +267,10 @@ pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
         cases.len(),
         cases.len() - wrong.len()
     );
-    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    let format_value = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
     assert!(
         wrong.is_empty(),
-        "{} of {} differ:\n{shown}",
+        "{} of {} differ:\n{format_value}",
         wrong.len(),
         cases.len()
     );

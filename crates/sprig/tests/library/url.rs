@@ -2,13 +2,13 @@
 
 use mainstay_template::{Map, MapType, Value};
 
-use crate::support::{Case, Print, Random, agree, call, cases, shown};
+use crate::support::{Case, Print, Random, agree, call, cases, format_value};
 
 fn check(text: &str, expected: &str) {
     let got = call("urlParse", &[text.into()]);
     let got = got.map_or_else(
         |e| e,
-        |value| String::from_utf8_lossy(&shown(&value)).into_owned(),
+        |value| String::from_utf8_lossy(&format_value(&value)).into_owned(),
     );
     assert_eq!(got, expected, "{text:?}");
 }

@@ -31,7 +31,7 @@ impl Checker<'_> {
         let mut failures = Vec::new();
         for schema in &visit.node.all_of {
             failures.extend(self.same(visit, *schema, "", false).err());
-            if visit.quiet && !failures.is_empty() {
+            if visit.omit_messages && !failures.is_empty() {
                 break;
             }
         }
