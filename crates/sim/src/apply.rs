@@ -12,6 +12,7 @@ use crate::tree;
 mod check;
 mod compare;
 mod element;
+mod error;
 mod fields;
 mod last_applied;
 mod managed;

@@ -20,7 +20,7 @@ pub(crate) use eval::{Failure, Given, Names};
 pub(crate) use types::Type;
 pub(crate) use value::Val;
 
-/// What one expression may cost, in steps.
+/// Cost limit of one expression.
 pub(crate) const CALL_COST: u64 = 1_000_000;
 
 /// A compiled expression.
@@ -30,21 +30,37 @@ pub(crate) struct Program {
     patterns: library::Patterns,
 }
 
+/// An invalid expression, with the compiler's report: one or more messages with position and source line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{report}")]
+pub(crate) struct CompileError {
+    report: String,
+}
+
+impl CompileError {
+    fn new(report: String) -> Self {
+        Self { report }
+    }
+}
+
 /// Compiles an expression; the error is the compiler's report.
-pub(crate) fn compile<'t>(source: &str, names: &[(&str, Type<'t>)]) -> Result<(Program, Type<'t>), String> {
+pub(crate) fn compile<'t>(
+    source: &str,
+    names: &[(&str, Type<'t>)],
+) -> Result<(Program, Type<'t>), CompileError> {
     let expr = parse::parse(source)?;
     let kind = check::check(source, &expr, names)?;
-    let patterns = library::Patterns::of(&expr);
+    let patterns = library::Patterns::new(&expr);
     Ok((Program { expr, patterns }, kind))
 }
 
 impl Program {
-    /// Whether the expression names `name`.
+    /// Returns whether the expression refers to `name`.
     pub(crate) fn uses(&self, name: &str) -> bool {
         self.expr.names(name)
     }
 
-    /// Evaluates; `cost` is what may be spent, and is what is left afterwards.
+    /// Evaluates the expression. `cost` is the remaining budget and is reduced by the cost of the evaluation.
     pub(crate) fn run<'a>(&'a self, names: &dyn Names<'a>, cost: &mut u64) -> Result<Val<'a>, Failure> {
         eval::run(&self.expr, &self.patterns, names, cost)
     }

@@ -1,11 +1,12 @@
-//! The cluster over HTTPS: takes a [`Cluster`], gives an address on loopback and a kubeconfig, for clients that are programs of their own.
+//! Serves a [`Cluster`] over HTTPS on loopback, with a kubeconfig for clients in other processes.
 //!
 //! ```text
-//! TCP ─▶ TLS (throw-away authority) ─▶ HTTP/1.1 or 2 ─▶ who is it? ─▶ Connection ─▶ the cluster
-//!                                                    wall clock ─▶ Pace ─▶ Cluster::advance
+//! TCP ─▶ TLS (ephemeral CA) ─▶ HTTP/1.1 or 2 ─▶ authentication ─▶ Connection ─▶ Cluster
+//!                                               system clock ─▶ Pace ─▶ Cluster::advance
 //! ```
 //!
-//! Only here the virtual clock follows a real one. Everything else is as in process: the same rules, faults and trace.
+//! This is the only module in which the virtual clock follows the system clock. Rules, faults and trace are
+//! the same as in process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,26 +21,26 @@ use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
 mod certificate;
-mod gate;
 mod kubeconfig;
 mod listen;
 mod pace;
 mod protobuf;
+mod secrets;
 mod tls;
 mod webhook_calls;
 
 pub use kubeconfig::KUBECONFIG_HEADER;
 use pace::Pace;
 
-/// How a cluster is served.
+/// Options for serving a cluster.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The port on loopback; 0 for any free one.
+    /// The port on loopback; 0 for any free port.
     pub port: u16,
-    /// How many seconds of the cluster pass in a second; 0 leaves its clock alone.
+    /// Seconds of cluster time per second; 0 stops the cluster's clock.
     pub speed: f64,
-    /// How many connections may be open at once; further ones wait.
-    pub most_connections: usize,
+    /// Maximum number of open connections; further ones wait.
+    pub max_connections: usize,
 }
 
 impl Default for ServeOptions {
@@ -47,42 +48,42 @@ impl Default for ServeOptions {
         Self {
             port: 0,
             speed: 1.0,
-            most_connections: 1024,
+            max_connections: 1024,
         }
     }
 }
 
-/// Why a cluster could not be served.
+/// Errors of serving a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The port is taken, most likely.
+    /// The address could not be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The cause.
         source: io::Error,
     },
-    /// No certificates.
+    /// A certificate could not be created.
     #[error("cannot make certificates")]
     Certificates(#[from] rcgen::Error),
-    /// No TLS.
+    /// TLS could not be configured.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// No secret for the administrator.
-    #[error("the system gives no random bytes")]
+    /// The system has no random numbers.
+    #[error("the system returned no random bytes")]
     Random,
-    /// A kubeconfig file.
+    /// A kubeconfig file could not be written.
     #[error("cannot write {path}")]
     Kubeconfig {
-        /// Which one.
+        /// The path.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// A served cluster; dropping it stops serving at once, [`Server::stop`] lets answers under way finish.
+/// A running server. Dropping it stops serving immediately; [`Server::stop`] completes requests in progress.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -94,14 +95,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to serve `cluster`; needs a tokio runtime with time and I/O.
+    /// Starts to serve `cluster`; needs a tokio runtime with time and I/O.
     pub async fn start(cluster: &Cluster, options: &ServeOptions) -> Result<Self, ServeError> {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
         let listen = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let identity = tls::Identity::make()?;
-        gate::change_lock(cluster)?;
+        let identity = tls::Identity::generate()?;
+        secrets::replace_signing_key(cluster)?;
         let (stop, stopped) = watch::channel(false);
         let pace = Pace::new(cluster, options.speed);
         let host = listen::Host {
@@ -110,7 +111,7 @@ impl Server {
             pace: pace.clone(),
             tls: identity.acceptor,
             clients: identity.clients,
-            most_connections: options.most_connections,
+            max_connections: options.max_connections,
         };
         let tasks = vec![
             tokio::spawn(listen::run(listener, host, stopped.clone())),
@@ -127,34 +128,35 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// Returns `https://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// The certificate that signed the server's, as PEM.
+    /// Returns the CA certificate as PEM.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// A kubeconfig of `user`, with a new secret that the cluster recognises until it stops.
+    /// Returns a kubeconfig for `user` with a new bearer token that is valid until the server stops.
     pub fn kubeconfig(&self, user: User) -> Result<String, ServeError> {
         let name = user.name.clone();
-        let secret = gate::issue(&self.cluster, user)?;
-        let secret = kubeconfig::Secret::Token(&secret);
+        let secret = secrets::issue(&self.cluster, user)?;
+        let secret = kubeconfig::Credential::Token(&secret);
         Ok(kubeconfig::text(&self.url(), &self.authority, &name, &secret))
     }
 
-    /// A kubeconfig of `user` with a client certificate that is good for `lifetime` by the cluster's clock: the common name is the user's, the
-    /// organisations are the groups. A uid and extras have no place in it.
+    /// Returns a kubeconfig for `user` with a client certificate that is valid for `lifetime` of cluster
+    /// time. The common name is the user's name, the organizations are its groups; uid and extra attributes
+    /// are not included.
     pub fn kubeconfig_with_certificate(&self, user: &User, lifetime: Duration) -> Result<String, ServeError> {
         let now = self.cluster.with(|state| state.now());
         let key = rcgen::KeyPair::generate()?;
@@ -162,10 +164,13 @@ impl Server {
             &self.signer,
             user,
             &key,
-            (now, now.plus(lifetime)),
-            gate::serial()?,
+            certificate::Validity {
+                not_before: now,
+                not_after: now.plus(lifetime),
+            },
+            secrets::serial()?,
         )?;
-        let secret = kubeconfig::Secret::Certificate {
+        let secret = kubeconfig::Credential::Certificate {
             certificate: &certificate::pem("CERTIFICATE", &made),
             key: &key.serialize_pem(),
         };
@@ -177,7 +182,7 @@ impl Server {
         ))
     }
 
-    /// Writes such a kubeconfig to a new file that nobody else may read; an existing file is left alone and is an error.
+    /// Writes a kubeconfig to a new file with owner-only permissions; fails if the file exists.
     pub fn write_kubeconfig(&self, user: User, path: &Path) -> Result<(), ServeError> {
         let text = self.kubeconfig(user)?;
         kubeconfig::write(path, &text).map_err(|source| ServeError::Kubeconfig {
@@ -186,7 +191,7 @@ impl Server {
         })
     }
 
-    /// Stops: no new connections, answers under way finish, watches end.
+    /// Stops the server: rejects new connections, completes requests in progress, and ends watches.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
         for task in std::mem::take(&mut self.tasks) {

@@ -465,7 +465,7 @@ async fn pods_become_ready_as_time_passes() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let options = ServeOptions {
-        most_connections: 1,
+        max_connections: 1,
         ..ServeOptions::default()
     };
     let (_cluster, server) = serve(&options).await;

@@ -20,6 +20,7 @@ use crate::{convert, defaults, patch, tree, write};
 mod call;
 mod condition;
 mod configuration;
+mod error;
 #[cfg(feature = "serve")]
 mod https;
 mod pending;

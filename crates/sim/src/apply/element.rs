@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
+use super::error::ManagedFieldsError;
+
 /// A path element.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
@@ -33,16 +35,17 @@ impl Element {
     }
 
     /// Parses the wire form; returns `None` for forms of a future version, which are dropped.
-    pub(super) fn parse(text: &str) -> Result<Option<Self>, String> {
-        let Some((sort, rest)) = text.split_once(':') else {
-            return Err(format!("missing colon: {text}"));
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, ManagedFieldsError> {
+        let Some((kind, rest)) = text.split_once(':') else {
+            return Err(ManagedFieldsError::MissingColon(text.to_owned()));
         };
-        let json = |rest: &str| serde_json::from_str::<Value>(rest).map_err(|error| error.to_string());
-        Ok(match sort {
+        let json = |rest: &str| serde_json::from_str::<Value>(rest);
+        Ok(match kind {
             "f" => Some(Self::field(rest)),
             "v" => Some(Self::Item(Leaf(json(rest)?))),
             "i" => Some(Self::Index(
-                rest.parse().map_err(|_| format!("invalid index: {rest}"))?,
+                rest.parse()
+                    .map_err(|_| ManagedFieldsError::InvalidIndex(rest.to_owned()))?,
             )),
             "k" => match json(rest)? {
                 Value::Object(keys) => Some(Self::keys(
@@ -50,7 +53,7 @@ impl Element {
                         .map(|(name, value)| (Cow::Owned(name), Leaf(value)))
                         .collect(),
                 )),
-                _ => return Err(format!("keys must be an object: {rest}")),
+                _ => return Err(ManagedFieldsError::InvalidKeys(rest.to_owned())),
             },
             _ => None,
         })

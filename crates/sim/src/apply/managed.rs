@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::error::ManagedFieldsError;
 use super::memo::Fields;
 use crate::tree;
 
@@ -80,25 +81,26 @@ impl std::fmt::Display for Manager {
 
 impl Managed {
     /// Parses the list; the error text is the real server's.
-    pub(super) fn parse(list: &[Value]) -> Result<Self, String> {
+    pub(super) fn parse(list: &[Value]) -> Result<Self, ManagedFieldsError> {
         let mut owners = Self::default();
         for (at, entry) in list.iter().enumerate() {
             let text = |field| tree::text(entry, &[field]);
             let applied = match text("operation") {
                 "Apply" => true,
                 "Update" => false,
-                _ => return Err("operation must be `Apply` or `Update`".into()),
+                _ => return Err(ManagedFieldsError::Operation),
             };
             if text("apiVersion").is_empty() {
-                return Err("apiVersion must not be empty".into());
+                return Err(ManagedFieldsError::ApiVersion);
             }
             match text("fieldsType") {
                 "FieldsV1" => {}
-                "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
+                "" => return Err(ManagedFieldsError::MissingFieldsType(at)),
                 other => {
-                    return Err(format!(
-                        "invalid fieldsType {other:?} in managed fields entry {at}"
-                    ));
+                    return Err(ManagedFieldsError::InvalidFieldsType {
+                        fields_type: other.to_owned(),
+                        index: at,
+                    });
                 }
             }
             let set = match entry.get("fieldsV1") {

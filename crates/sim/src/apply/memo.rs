@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::error::ManagedFieldsError;
 use super::set::Set;
 
 /// Maximum total size of cached texts in bytes; the cache is then cleared.
@@ -33,11 +34,11 @@ thread_local! {
 
 impl Fields {
     /// Parses the wire form; the stored text is its canonical form.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, ManagedFieldsError> {
         if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(text).cloned()) {
             return Ok(known);
         }
-        let fields = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let fields = serde_json::from_str(text)?;
         let fields = Self::from(Set::parse(&fields)?);
         if fields.text() != text {
             fields.remember(text);

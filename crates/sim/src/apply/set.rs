@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::element::Element;
+use super::error::ManagedFieldsError;
 use super::types::Ref;
 
 /// A set of field paths as a tree.
@@ -244,9 +245,9 @@ impl Set {
     }
 
     /// Parses `FieldsV1`.
-    pub(super) fn parse(fields: &Value) -> Result<Self, String> {
+    pub(super) fn parse(fields: &Value) -> Result<Self, ManagedFieldsError> {
         let Value::Object(map) = fields else {
-            return Err("fields must be an object".into());
+            return Err(ManagedFieldsError::NotAnObject);
         };
         let mut set = Self::default();
         for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
@@ -376,7 +377,10 @@ mod tests {
     #[test]
     fn future_forms_are_dropped_and_invalid_ones_rejected() {
         assert_eq!(set(&json!({"f:a": {}, "z:b": {}})), set(&json!({"f:a": {}})));
-        assert_eq!(Set::parse(&json!({"a": {}})), Err("missing colon: a".into()));
+        assert_eq!(
+            Set::parse(&json!({"a": {}})).unwrap_err().to_string(),
+            "missing colon: a"
+        );
         assert!(Set::parse(&json!({"k:[]": {}})).is_err());
         assert!(Set::parse(&json!({"i:x": {}})).is_err());
         assert!(Set::parse(&json!([])).is_err());

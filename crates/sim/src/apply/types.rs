@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::element::{Element, Leaf, Name};
+use super::error::ListItemError;
 use crate::resource::{Resource, Shape};
 use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 
@@ -372,19 +373,18 @@ impl<'a> MapOf<'a> {
 
 impl List<'_> {
     /// Returns the path element of a list item.
-    pub(super) fn path_element(&self, item: &Value) -> Result<Element, String> {
+    pub(super) fn path_element(&self, item: &Value) -> Result<Element, ListItemError> {
         let keys = match &self.rule {
-            Rule::Whole => return Err("invalid indexing of non-associative list".into()),
+            Rule::Whole => return Err(ListItemError::NotAssociative),
             Rule::Set => return set_element(item),
             Rule::Keys(keys) => keys,
         };
         let Value::Object(fields) = item else {
-            let what = if item.is_null() {
-                "a null element"
+            return Err(if item.is_null() {
+                ListItemError::NullElement
             } else {
-                "non-map elements"
-            };
-            return Err(format!("associative list with keys may not have {what}"));
+                ListItemError::NonMapElement
+            });
         };
         let map = self.element.resolve().map;
         let found: Vec<(Name, Leaf)> = keys
@@ -397,20 +397,17 @@ impl List<'_> {
             .collect();
         if found.is_empty() {
             let keys: Vec<_> = keys.names().map(|key| format!("{key:?}")).collect();
-            return Err(format!(
-                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-                keys.join(" ")
-            ));
+            return Err(ListItemError::MissingKeys(keys.join(" ")));
         }
         Ok(Element::keys(found))
     }
 }
 
-fn set_element(item: &Value) -> Result<Element, String> {
+fn set_element(item: &Value) -> Result<Element, ListItemError> {
     match item {
-        Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
-        Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-        Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+        Value::Object(_) => Err(ListItemError::MapInSet),
+        Value::Array(_) => Err(ListItemError::ListInSet),
+        Value::Null => Err(ListItemError::NullInSet),
         _ => Ok(Element::Item(Leaf(item.clone()))),
     }
 }

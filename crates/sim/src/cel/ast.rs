@@ -1,11 +1,11 @@
-//! What an expression is made of. Macros are nodes of their own; operators are calls.
+//! The syntax tree. Macros are separate nodes; operators are calls.
 
-/// One node; `at` is where it stands in the source, in characters.
+/// A node; `at` is its position in the source, in characters.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub at: usize,
     pub kind: Kind,
-    /// How many nodes stand on top of each other here.
+    /// Height of the tree below this node.
     pub height: usize,
 }
 
@@ -21,23 +21,23 @@ pub(super) enum Kind {
     Ident(String),
     Select(Box<Expr>, String),
     /// `a.?b`
-    Maybe(Box<Expr>, String),
+    OptionalSelect(Box<Expr>, String),
     /// `has(a.b)`
     Has(Box<Expr>, String),
     /// A function, its target if it has one, and its arguments.
     Call(String, Option<Box<Expr>>, Vec<Expr>),
-    /// Items; marked when absent ones are to be left out.
+    /// List items; the flag marks optional ones.
     List(Vec<(bool, Expr)>),
     Map(Vec<(bool, Expr, Expr)>),
     Fold(Box<Fold>),
-    /// `cel.bind` is no part of the server's dialect; optional values bind, too.
+    /// A macro over an optional value (`optMap`, `optFlatMap`).
     Optional(Box<Fold>),
 }
 
 /// A macro over a range.
 #[derive(Debug)]
 pub(super) struct Fold {
-    pub sort: Sort,
+    pub kind: Macro,
     pub range: Expr,
     pub name: String,
     pub second: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Fold {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum Macro {
     All,
     Exists,
     ExistsOne,
@@ -67,10 +67,10 @@ impl Expr {
         expr
     }
 
-    /// The nodes right below.
+    /// Returns the direct children.
     pub(super) fn children(&self) -> Vec<&Expr> {
         match &self.kind {
-            Kind::Select(below, _) | Kind::Maybe(below, _) | Kind::Has(below, _) => vec![below],
+            Kind::Select(below, _) | Kind::OptionalSelect(below, _) | Kind::Has(below, _) => vec![below],
             Kind::Call(_, target, arguments) => target.iter().map(|one| &**one).chain(arguments).collect(),
             Kind::List(items) => items.iter().map(|(_, item)| item).collect(),
             Kind::Map(entries) => entries.iter().flat_map(|(_, key, value)| [key, value]).collect(),
@@ -86,7 +86,7 @@ impl Expr {
         }
     }
 
-    /// Whether `name` occurs as a name of its own.
+    /// Returns whether `name` occurs as an identifier.
     pub(super) fn names(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Ident(own) if own == name)
             || self.children().iter().any(|below| below.names(name))

@@ -1,14 +1,19 @@
-//! Types of an expression: takes the tree and the types of its names, gives the type of the whole, or everything that is wrong with it.
+//! Type checker: returns the type of an expression or all type errors.
 
 use std::rc::Rc;
 
-use super::ast::{Expr, Fold, Kind, Sort};
+use super::CompileError;
+use super::ast::{Expr, Fold, Kind, Macro};
 use super::library::type_name;
 use super::overloads;
 use super::source::report;
 use super::types::Type;
 
-pub(super) fn check<'t>(source: &str, expr: &Expr, names: &[(&str, Type<'t>)]) -> Result<Type<'t>, String> {
+pub(super) fn check<'t>(
+    source: &str,
+    expr: &Expr,
+    names: &[(&str, Type<'t>)],
+) -> Result<Type<'t>, CompileError> {
     let mut checker = Checker {
         names: names
             .iter()
@@ -24,9 +29,9 @@ pub(super) fn check<'t>(source: &str, expr: &Expr, names: &[(&str, Type<'t>)]) -
     let reports: Vec<String> = checker
         .wrong
         .iter()
-        .map(|(at, words)| report(source, *at, words))
+        .map(|(at, message)| report(source, *at, message))
         .collect();
-    Err(reports.join("\n"))
+    Err(CompileError::new(reports.join("\n")))
 }
 
 struct Checker<'t> {
@@ -34,12 +39,12 @@ struct Checker<'t> {
     wrong: Vec<(usize, String)>,
 }
 
-/// Libraries whose functions have a name before the dot.
-const SPACES: [&str; 7] = ["optional", "sets", "lists", "ip", "format", "strings", "math"];
+/// Namespaces of library functions.
+const NAMESPACES: [&str; 7] = ["optional", "sets", "lists", "ip", "format", "strings", "math"];
 
 impl<'t> Checker<'t> {
-    fn fail(&mut self, at: usize, words: String) -> Type<'t> {
-        self.wrong.push((at, words));
+    fn fail(&mut self, at: usize, message: String) -> Type<'t> {
+        self.wrong.push((at, message));
         Type::Dyn
     }
 
@@ -58,7 +63,7 @@ impl<'t> Checker<'t> {
                 self.select(expr.at, below, field);
                 Type::Bool
             }
-            Kind::Maybe(below, field) => match self.select(expr.at, below, field) {
+            Kind::OptionalSelect(below, field) => match self.select(expr.at, below, field) {
                 already @ Type::Optional(_) => already,
                 kind => Type::Optional(Rc::new(kind)),
             },
@@ -102,7 +107,7 @@ impl<'t> Checker<'t> {
 
     fn call(&mut self, at: usize, name: &str, target: Option<&Expr>, arguments: &[Expr]) -> Type<'t> {
         let space = target.and_then(|target| match &target.kind {
-            Kind::Ident(space) if SPACES.contains(&space.as_str()) => Some(format!("{space}.{name}")),
+            Kind::Ident(space) if NAMESPACES.contains(&space.as_str()) => Some(format!("{space}.{name}")),
             _ => None,
         });
         let space = space.filter(|whole| overloads::is_function(whole));
@@ -115,7 +120,7 @@ impl<'t> Checker<'t> {
             .into_iter()
             .chain(arguments)
             .map(|one| match &one.kind {
-                // What a text is made of need not be alike.
+                // The arguments of `format` may have different types.
                 Kind::List(items) if member && name == "format" => {
                     for (_, item) in items {
                         self.kind(item);
@@ -149,15 +154,15 @@ impl<'t> Checker<'t> {
         )
     }
 
-    /// The type that all of them have; the first that differs is reported.
+    /// Returns the common type; reports the first that differs.
     fn common(&mut self, kinds: Vec<(usize, Type<'t>)>) -> Type<'t> {
         let mut all: Option<Type<'t>> = None;
         for (at, kind) in kinds {
             match &all {
                 None => all = Some(kind),
                 Some(have) if !have.fits(&kind) => {
-                    let words = format!("expected type '{}' but found '{}'", have.name(), kind.name());
-                    self.fail(at, words);
+                    let message = format!("expected type '{}' but found '{}'", have.name(), kind.name());
+                    self.fail(at, message);
                 }
                 Some(_) => {}
             }
@@ -211,10 +216,10 @@ impl<'t> Checker<'t> {
             Type::Map(key, value) => ((**key).clone(), (**value).clone()),
             other => {
                 let name = other.name();
-                let words = format!(
+                let message = format!(
                     "expression of type '{name}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                (self.fail(fold.range.at, words), Type::Dyn)
+                (self.fail(fold.range.at, message), Type::Dyn)
             }
         };
         let mut names = vec![(fold.name.clone(), first.clone())];
@@ -224,26 +229,26 @@ impl<'t> Checker<'t> {
             self.expect_bool(filter.at, &kind);
         }
         let body = self.within(names, &fold.body);
-        match fold.sort {
-            Sort::All | Sort::Exists | Sort::ExistsOne => {
+        match fold.kind {
+            Macro::All | Macro::Exists | Macro::ExistsOne => {
                 self.expect_bool(fold.body.at, &body);
                 Type::Bool
             }
-            Sort::Filter => {
+            Macro::Filter => {
                 self.expect_bool(fold.body.at, &body);
                 Type::List(Rc::new(first))
             }
-            Sort::By => range,
-            Sort::TransformMap => Type::Map(Rc::new(first), Rc::new(body)),
-            Sort::TransformMapEntry => body,
+            Macro::By => range,
+            Macro::TransformMap => Type::Map(Rc::new(first), Rc::new(body)),
+            Macro::TransformMapEntry => body,
             _ => Type::List(Rc::new(body)),
         }
     }
 
     fn expect_bool(&mut self, at: usize, kind: &Type<'t>) {
         if !kind.fits(&Type::Bool) {
-            let words = format!("expected type 'bool' but found '{}'", kind.name());
-            self.fail(at, words);
+            let message = format!("expected type 'bool' but found '{}'", kind.name());
+            self.fail(at, message);
         }
     }
 
@@ -252,16 +257,16 @@ impl<'t> Checker<'t> {
             Type::Optional(inner) => (*inner).clone(),
             Type::Dyn => Type::Dyn,
             other => {
-                let words = format!(
+                let message = format!(
                     "found no matching overload for 'hasValue' applied to '{}.()'",
                     other.name()
                 );
-                self.fail(at, words)
+                self.fail(at, message)
             }
         };
         let body = self.within(vec![(fold.name.clone(), inner)], &fold.body);
-        match (fold.sort, body) {
-            (Sort::OptFlatMap, body) => body,
+        match (fold.kind, body) {
+            (Macro::OptFlatMap, body) => body,
             (_, body) => Type::Optional(Rc::new(body)),
         }
     }

@@ -1,4 +1,4 @@
-//! Running an expression: takes the tree and the values of its names, gives the result. Every step costs; who runs out of it is stopped.
+//! Evaluates expressions. Every step is charged against the cost budget.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,17 +8,17 @@ use super::library::{self, Patterns};
 use super::number;
 use super::value::Val;
 
-/// Why an expression has no result.
+/// The reason why an evaluation has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// In the words of the runtime.
+    /// An evaluation error, with the text of cel-go.
     Error(String),
-    /// It costs too much.
+    /// The cost budget is exhausted.
     Cost,
 }
 
 impl Failure {
-    pub(super) fn of<T>(words: impl Into<String>) -> Result<T, Self> {
+    pub(super) fn error<T>(words: impl Into<String>) -> Result<T, Self> {
         Err(Self::Error(words.into()))
     }
 }
@@ -36,13 +36,13 @@ pub(super) const NO_OVERLOAD: &str = "no such overload";
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Failure>;
 
-/// Where names get their values.
+/// Resolves names to values.
 pub(crate) trait Names<'a> {
-    /// The value of a name, which may itself have to be computed.
+    /// Returns the value of a name, which may have to be evaluated first.
     fn get(&self, name: &str, cost: &mut u64) -> Option<Outcome<'a>>;
 }
 
-/// Names whose values are known.
+/// Names with known values.
 #[derive(Debug, Default)]
 pub(crate) struct Given<'a>(pub Vec<(&'static str, Val<'a>)>);
 
@@ -98,7 +98,7 @@ impl<'a> Runner<'_, 'a> {
             Kind::Bytes(bytes) => Val::Bytes(bytes.as_slice().into()),
             Kind::Ident(name) => return self.ident(name),
             Kind::Select(below, field) => {
-                // The variables of a policy are names of their own, computed when they are asked for.
+                // Composed variables of a policy are evaluated when they are used.
                 if let Kind::Ident(space) = &below.kind
                     && space == "variables"
                     && let Some(found) = self.names.get(&format!("variables.{field}"), self.cost)
@@ -116,10 +116,10 @@ impl<'a> Runner<'_, 'a> {
                 };
                 match operand.field(field) {
                     Ok(found) => Val::Bool(found.is_some()),
-                    Err(()) => return Failure::of(NO_OVERLOAD),
+                    Err(()) => return Failure::error(NO_OVERLOAD),
                 }
             }
-            Kind::Maybe(below, field) => {
+            Kind::OptionalSelect(below, field) => {
                 let operand = match self.eval(below)? {
                     Val::Optional(None) => return Ok(Val::Optional(None)),
                     Val::Optional(Some(inner)) => (*inner).clone(),
@@ -127,7 +127,7 @@ impl<'a> Runner<'_, 'a> {
                 };
                 match operand.field(field) {
                     Ok(found) => Val::Optional(found.map(Rc::new)),
-                    Err(()) => return Failure::of(NO_OVERLOAD),
+                    Err(()) => return Failure::error(NO_OVERLOAD),
                 }
             }
             Kind::Call(name, target, arguments) => return self.call(name, target.as_deref(), arguments),
@@ -146,7 +146,7 @@ impl<'a> Runner<'_, 'a> {
             Some(found) => found,
             None => match library::type_name(name) {
                 Some(name) => Ok(Val::Type(name)),
-                None => Failure::of(format!("no such attribute(s): {name}")),
+                None => Failure::error(format!("no such attribute(s): {name}")),
             },
         }
     }
@@ -159,14 +159,14 @@ impl<'a> Runner<'_, 'a> {
                 return match self.eval(condition)? {
                     Val::Bool(true) => self.eval(yes),
                     Val::Bool(false) => self.eval(no),
-                    _ => Failure::of(NO_OVERLOAD),
+                    _ => Failure::error(NO_OVERLOAD),
                 };
             }
             _ => {}
         }
-        // A library's name before the dot is no value.
+        // A library's namespace before the dot is not a value.
         let space = match target.map(|target| &target.kind) {
-            Some(Kind::Ident(space)) if library::is_space(space, name) => Some(space.as_str()),
+            Some(Kind::Ident(space)) if library::is_namespace(space, name) => Some(space.as_str()),
             _ => None,
         };
         let target = target.filter(|_| space.is_none());
@@ -188,7 +188,7 @@ impl<'a> Runner<'_, 'a> {
         }
     }
 
-    /// One side may decide alone, even when the other fails.
+    /// Evaluates `&&` or `||`: one operand may decide although the other fails.
     fn logic(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<'a> {
         let left = self.eval(a);
         match left {
@@ -200,7 +200,7 @@ impl<'a> Runner<'_, 'a> {
             (_, Val::Bool(flag)) if flag == decides => Ok(Val::Bool(flag)),
             (Ok(Val::Bool(_)), Val::Bool(flag)) => Ok(Val::Bool(flag)),
             (Err(failure), _) => Err(failure),
-            _ => Failure::of(NO_OVERLOAD),
+            _ => Failure::error(NO_OVERLOAD),
         }
     }
 
@@ -233,17 +233,17 @@ fn select<'a>(operand: &Val<'a>, field: &str) -> Outcome<'a> {
         Val::Optional(None) => Ok(Val::Optional(None)),
         Val::Optional(Some(inner)) => match inner.field(field) {
             Ok(found) => Ok(Val::Optional(found.map(Rc::new))),
-            Err(()) => Failure::of(NO_OVERLOAD),
+            Err(()) => Failure::error(NO_OVERLOAD),
         },
         plain => match plain.field(field) {
             Ok(Some(found)) => Ok(found),
-            Ok(None) => Failure::of(format!("no such key: {field}")),
-            Err(()) => Failure::of(NO_OVERLOAD),
+            Ok(None) => Failure::error(format!("no such key: {field}")),
+            Err(()) => Failure::error(NO_OVERLOAD),
         },
     }
 }
 
-/// Operations whose cost does not grow with their operands.
+/// Returns whether the cost of an operation is independent of its operands.
 fn is_constant(name: &str) -> bool {
     matches!(
         name,
@@ -251,7 +251,7 @@ fn is_constant(name: &str) -> bool {
     )
 }
 
-/// A comparison in words of an order.
+/// Evaluates a comparison operator.
 pub(super) fn ordered(name: &str, a: &Val<'_>, b: &Val<'_>) -> Option<bool> {
     use std::cmp::Ordering;
     let order = match (a, b) {

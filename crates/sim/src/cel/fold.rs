@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::ast::{Fold, Sort};
+use super::ast::{Fold, Macro};
 use super::eval::{Failure, NO_OVERLOAD, Outcome, Runner};
 use super::value::Val;
 
@@ -11,14 +11,14 @@ impl<'a> Runner<'_, 'a> {
         let inner = match self.eval(&fold.range)? {
             Val::Optional(None) => return Ok(Val::Optional(None)),
             Val::Optional(Some(inner)) => (*inner).clone(),
-            _ => return Failure::of(NO_OVERLOAD),
+            _ => return Failure::error(NO_OVERLOAD),
         };
         self.local.push((&fold.name, inner));
         let body = self.eval(&fold.body);
         self.local.pop();
-        match (fold.sort, body?) {
-            (Sort::OptFlatMap, body @ Val::Optional(_)) => Ok(body),
-            (Sort::OptFlatMap, _) => Failure::of(NO_OVERLOAD),
+        match (fold.kind, body?) {
+            (Macro::OptFlatMap, body @ Val::Optional(_)) => Ok(body),
+            (Macro::OptFlatMap, _) => Failure::error(NO_OVERLOAD),
             (_, body) => Ok(Val::Optional(Some(Rc::new(body)))),
         }
     }
@@ -27,12 +27,12 @@ impl<'a> Runner<'_, 'a> {
         let range = self.eval(&fold.range)?;
         let steps = steps(&range, fold.second.is_some());
         let Some(steps) = steps else {
-            return Failure::of(NO_OVERLOAD);
+            return Failure::error(NO_OVERLOAD);
         };
         self.spend(steps.len())?;
-        match fold.sort {
-            Sort::All => self.decide(fold, steps, false),
-            Sort::Exists => self.decide(fold, steps, true),
+        match fold.kind {
+            Macro::All => self.decide(fold, steps, false),
+            Macro::Exists => self.decide(fold, steps, true),
             _ => self.collect(fold, steps),
         }
     }
@@ -52,7 +52,7 @@ impl<'a> Runner<'_, 'a> {
         result
     }
 
-    /// `all` ends with the first no, `exists` with the first yes; a failure counts only when nothing decides.
+    /// `all` ends at the first false, `exists` at the first true; an error counts only if no element decides.
     fn decide(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>, decides: bool) -> Outcome<'a> {
         let mut failure = None;
         for step in steps {
@@ -70,25 +70,25 @@ impl<'a> Runner<'_, 'a> {
     fn collect(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Outcome<'a> {
         let (mut items, mut entries, mut count) = (Vec::new(), Vec::new(), 0);
         for step in steps {
-            if fold.filter.is_some() && !yes(&self.within(fold, step.clone(), true)?)? {
+            if fold.filter.is_some() && !as_bool(&self.within(fold, step.clone(), true)?)? {
                 continue;
             }
             let first = step.0.clone();
             let body = self.within(fold, step, false)?;
-            match fold.sort {
-                Sort::Filter if yes(&body)? => items.push(first),
-                Sort::Filter => {}
-                Sort::ExistsOne => count += usize::from(yes(&body)?),
-                Sort::TransformMap => entries.push((first, body)),
-                Sort::TransformMapEntry => entries.extend(body.entries().unwrap_or_default()),
-                Sort::By => entries.push((body, first)),
+            match fold.kind {
+                Macro::Filter if as_bool(&body)? => items.push(first),
+                Macro::Filter => {}
+                Macro::ExistsOne => count += usize::from(as_bool(&body)?),
+                Macro::TransformMap => entries.push((first, body)),
+                Macro::TransformMapEntry => entries.extend(body.entries().unwrap_or_default()),
+                Macro::By => entries.push((body, first)),
                 _ => items.push(body),
             }
         }
-        Ok(match fold.sort {
-            Sort::ExistsOne => Val::Bool(count == 1),
-            Sort::TransformMap | Sort::TransformMapEntry => Val::Map(Rc::new(entries)),
-            Sort::By => {
+        Ok(match fold.kind {
+            Macro::ExistsOne => Val::Bool(count == 1),
+            Macro::TransformMap | Macro::TransformMapEntry => Val::Map(Rc::new(entries)),
+            Macro::By => {
                 entries.sort_by(|(a, _), (b, _)| {
                     let less = |a, b| super::eval::ordered("_<_", a, b).unwrap_or(false);
                     less(b, a).cmp(&less(a, b))
@@ -100,14 +100,14 @@ impl<'a> Runner<'_, 'a> {
     }
 }
 
-fn yes(value: &Val<'_>) -> Result<bool, Failure> {
+fn as_bool(value: &Val<'_>) -> Result<bool, Failure> {
     match value {
         Val::Bool(flag) => Ok(*flag),
-        _ => Failure::of(NO_OVERLOAD),
+        _ => Failure::error(NO_OVERLOAD),
     }
 }
 
-/// What the names of a macro stand for, step by step.
+/// Returns the values of a macro's variables for each iteration.
 fn steps<'a>(range: &Val<'a>, two: bool) -> Option<Vec<(Val<'a>, Val<'a>)>> {
     if let Some(items) = range.items() {
         let numbered = items.into_iter().enumerate();

@@ -1,5 +1,6 @@
-//! Letters into words: takes a source, gives its tokens with their places.
+//! Splits a source into tokens with their positions.
 
+use super::CompileError;
 use super::source::report;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +17,7 @@ pub(super) enum Token {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct Positioned {
     pub token: Token,
     pub at: usize,
     pub text: String,
@@ -27,7 +28,7 @@ const SIGNS: [&str; 30] = [
     "(", ")", "[", "]", "{", "}", ".", ",", "=", "&", "|",
 ];
 
-pub(super) fn tokens(source: &str) -> Result<Vec<Placed>, String> {
+pub(super) fn tokens(source: &str) -> Result<Vec<Positioned>, CompileError> {
     let chars: Vec<char> = source.chars().collect();
     let mut lexer = Lexer {
         source,
@@ -38,7 +39,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Placed>, String> {
     while let Some(placed) = lexer.next()? {
         out.push(placed);
     }
-    out.push(Placed {
+    out.push(Positioned {
         token: Token::End,
         at: chars.len(),
         text: "<EOF>".into(),
@@ -57,11 +58,11 @@ impl Lexer<'_> {
         self.chars.get(self.at + ahead).copied()
     }
 
-    fn fail<T>(&self, at: usize, words: &str) -> Result<T, String> {
-        Err(report(self.source, at, words))
+    fn fail<T>(&self, at: usize, message: &str) -> Result<T, CompileError> {
+        Err(CompileError::new(report(self.source, at, message)))
     }
 
-    fn next(&mut self) -> Result<Option<Placed>, String> {
+    fn next(&mut self) -> Result<Option<Positioned>, CompileError> {
         self.skip_space();
         let start = self.at;
         let Some(c) = self.peek(0) else {
@@ -93,7 +94,7 @@ impl Lexer<'_> {
             _ => self.sign()?,
         };
         let text = self.chars.get(start..self.at).unwrap_or(&[]).iter().collect();
-        Ok(Some(Placed {
+        Ok(Some(Positioned {
             token,
             at: start,
             text,
@@ -121,7 +122,7 @@ impl Lexer<'_> {
         word
     }
 
-    fn sign(&mut self) -> Result<Token, String> {
+    fn sign(&mut self) -> Result<Token, CompileError> {
         let rest: String = self.chars.iter().skip(self.at).take(2).collect();
         let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) else {
             let shown = rest.chars().next().unwrap_or(' ');
@@ -130,12 +131,12 @@ impl Lexer<'_> {
                 &format!("Syntax error: token recognition error at: '{shown}'"),
             );
         };
-        // `?` after a bracket or dot may belong to a condition: `[?` and `{?` mark optional entries only when nothing else can be meant.
+        // `[?` and `{?` mark optional entries only where a conditional is not possible.
         self.at += sign.len();
         Ok(Token::Sign(sign))
     }
 
-    fn number(&mut self) -> Result<Token, String> {
+    fn number(&mut self) -> Result<Token, CompileError> {
         let start = self.at;
         if self.peek(0) == Some('0') && matches!(self.peek(1), Some('x' | 'X')) {
             self.at += 2;
@@ -183,7 +184,7 @@ impl Lexer<'_> {
                 Err(_) => self.fail(start, "invalid uint literal"),
             };
         }
-        // The least number has no positive counterpart; the minus before it is not seen here.
+        // The minus sign is a separate token, so the magnitude of the smallest integer must be accepted.
         if digits == "9223372036854775808" {
             return Ok(Token::Int(i64::MIN));
         }
@@ -193,7 +194,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn string(&mut self, raw: bool) -> Result<String, String> {
+    fn string(&mut self, raw: bool) -> Result<String, CompileError> {
         let start = self.at;
         let quote = self.peek(0).unwrap_or('"');
         let triple = self.peek(1) == Some(quote) && self.peek(2) == Some(quote);
@@ -227,7 +228,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, CompileError> {
         let start = self.at;
         let Some(c) = self.peek(0) else {
             return self.fail(start, "Syntax error: unfinished escape");

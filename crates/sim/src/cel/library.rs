@@ -1,4 +1,4 @@
-//! Functions: the core ones in our own words, the rest handed to `kube-cel`.
+//! Functions: the core ones are implemented here, the Kubernetes libraries by `kube-cel`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kube_cel::{KubeCelExt, cel};
 use regex::Regex;
 
-use cel::common::ast::{CallExpr, Expr as Foreign, IdedExpr};
+use cel::common::ast::{CallExpr, Expr as LibraryExpr, IdedExpr};
 
 use super::ast::{Expr, Kind};
 use super::eval::{Failure, NO_OVERLOAD, Outcome, ordered};
@@ -16,12 +16,12 @@ use super::number;
 use super::value::Val;
 use crate::crd::pattern;
 
-/// Expressions of `matches` that are written out, compiled once.
+/// Literal patterns of `matches`, compiled once.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(HashMap<String, Regex>);
 
 impl Patterns {
-    pub(super) fn of(expr: &Expr) -> Self {
+    pub(super) fn new(expr: &Expr) -> Self {
         let mut all = Self::default();
         all.add(expr);
         all
@@ -46,12 +46,12 @@ impl Patterns {
         }
         match pattern::compile(expression) {
             Ok(regex) => Ok(regex.is_match(text)),
-            Err(error) => Failure::of(error.to_string()),
+            Err(error) => Failure::error(error.to_string()),
         }
     }
 }
 
-/// Types that may be named.
+/// Types that can be named in expressions.
 const TYPES: [&str; 11] = [
     "bool",
     "int",
@@ -66,19 +66,19 @@ const TYPES: [&str; 11] = [
     "optional_type",
 ];
 
-/// The type of this name.
+/// Returns the type of this name.
 pub(super) fn type_name(name: &str) -> Option<&'static str> {
     TYPES.into_iter().find(|own| *own == name)
 }
 
-/// Whether a name before a dot is a library, not a value.
-pub(super) fn is_space(space: &str, name: &str) -> bool {
-    super::overloads::is_function(&format!("{space}.{name}"))
+/// Returns whether a name before a dot is a library's namespace.
+pub(super) fn is_namespace(namespace: &str, name: &str) -> bool {
+    super::overloads::is_function(&format!("{namespace}.{name}"))
 }
 
-/// `optional.of` and its like.
-pub(super) fn qualified<'a>(space: &str, name: &str, mut values: Vec<Val<'a>>) -> Outcome<'a> {
-    match (space, name, values.len()) {
+/// Evaluates a function with a namespace, such as `optional.of`.
+pub(super) fn qualified<'a>(namespace: &str, name: &str, mut values: Vec<Val<'a>>) -> Outcome<'a> {
+    match (namespace, name, values.len()) {
         ("optional", "none", 0) => Ok(Val::Optional(None)),
         ("optional", "of", 1) => Ok(Val::Optional(values.pop().map(Rc::new))),
         ("optional", "ofNonZeroValue", 1) => {
@@ -90,15 +90,15 @@ pub(super) fn qualified<'a>(space: &str, name: &str, mut values: Vec<Val<'a>>) -
             };
             Ok(Val::Optional((!zero).then(|| Rc::new(value))))
         }
-        _ => foreign(name, Some(space), false, values),
+        _ => call_library(name, Some(namespace), false, values),
     }
 }
 
-/// A function of `kube-cel` by name, without a target.
+/// Calls a function of `kube-cel` by name, without a target.
 pub(super) fn call<'a>(name: &str, values: Vec<Val<'a>>) -> Outcome<'a> {
     match name.split_once('.') {
-        Some((space, name)) => foreign(name, Some(space), false, values),
-        None => foreign(name, None, false, values),
+        Some((namespace, name)) => call_library(name, Some(namespace), false, values),
+        None => call_library(name, None, false, values),
     }
 }
 
@@ -112,10 +112,10 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
         ("!_", [Val::Bool(flag)]) => Some(Ok(Val::Bool(!flag))),
         ("-_", [Val::Int(number)]) => Some(match number.checked_neg() {
             Some(number) => Ok(Val::Int(number)),
-            None => Failure::of("integer overflow"),
+            None => Failure::error("integer overflow"),
         }),
         ("-_", [Val::Double(number)]) => Some(Ok(Val::Double(-number))),
-        ("@in", [item, within]) => within_of(item, within),
+        ("@in", [item, within]) => contains(item, within),
         ("_[_]", [of, index]) => Some(at(of, index)),
         ("_[?_]", [of, index]) => Some(at_maybe(of, index)),
         ("size", [of]) => of.len().map(|len| Ok(Val::Int(len as i64))),
@@ -150,9 +150,9 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
         None if name.starts_with(['_', '@', '!', '-'])
             && !values.iter().any(|one| matches!(one, Val::Library(_))) =>
         {
-            Failure::of(NO_OVERLOAD)
+            Failure::error(NO_OVERLOAD)
         }
-        None => foreign(name, None, member, values),
+        None => call_library(name, None, member, values),
     }
 }
 
@@ -166,7 +166,7 @@ fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
         ("_+_", Val::Bytes(a), Val::Bytes(b)) => Some(Ok(Val::Bytes([&**a, &**b].concat().into()))),
         ("_+_", a, b) => {
             let (mut all, more) = (a.items()?, b.items()?);
-            // Sets stay sets.
+            // The sum of two sets is a set.
             let set = matches!(a, Val::Tree(_, Some(schema)) if schema.list == crate::crd::schema::List::Set);
             for item in more {
                 if !set || !all.iter().any(|have| have.equals(&item)) {
@@ -179,7 +179,7 @@ fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
     }
 }
 
-fn within_of<'a>(item: &Val<'a>, within: &Val<'a>) -> Option<Outcome<'a>> {
+fn contains<'a>(item: &Val<'a>, within: &Val<'a>) -> Option<Outcome<'a>> {
     if let Some(items) = within.items() {
         return Some(Ok(Val::Bool(items.iter().any(|one| one.equals(item)))));
     }
@@ -202,19 +202,19 @@ fn at<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
             Val::Uint(at) => usize::try_from(*at).ok(),
             Val::Double(at) if at.fract() == 0.0 && *at >= 0.0 => Some(*at as usize),
             Val::Double(_) => None,
-            _ => return Failure::of(NO_OVERLOAD),
+            _ => return Failure::error(NO_OVERLOAD),
         };
         return match place.filter(|place| *place < items.len()) {
             Some(place) => Ok(items.swap_remove(place)),
-            None => Failure::of(format!("index out of bounds: {}", shown(index))),
+            None => Failure::error(format!("index out of bounds: {}", shown(index))),
         };
     }
     match of {
         Val::Map(_) | Val::Tree(..) => match of.entry(index) {
             Some(value) => Ok(value),
-            None => Failure::of(format!("no such key: {}", shown(index))),
+            None => Failure::error(format!("no such key: {}", shown(index))),
         },
-        _ => Failure::of(NO_OVERLOAD),
+        _ => Failure::error(NO_OVERLOAD),
     }
 }
 
@@ -224,7 +224,7 @@ fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
         Val::Optional(Some(inner)) => at_maybe(inner, index),
         of => match at(of, index) {
             Ok(value) => Ok(Val::Optional(Some(Rc::new(value)))),
-            Err(Failure::Error(words)) if words == NO_OVERLOAD => Failure::of(words),
+            Err(Failure::Error(words)) if words == NO_OVERLOAD => Failure::error(words),
             Err(_) => Ok(Val::Optional(None)),
         },
     }
@@ -234,7 +234,7 @@ fn optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, rest: &[Val<'a>]) -> Op
     Some(match (name, inner, rest) {
         ("hasValue", inner, []) => Ok(Val::Bool(inner.is_some())),
         ("value", Some(inner), []) | ("orValue", Some(inner), [_]) => Ok((**inner).clone()),
-        ("value", None, []) => Failure::of("optional.none() dereference"),
+        ("value", None, []) => Failure::error("optional.none() dereference"),
         ("or", Some(_), [_]) => Ok(Val::Optional(inner.cloned())),
         ("or" | "orValue", None, [other]) => Ok(other.clone()),
         _ => return None,
@@ -253,7 +253,7 @@ fn shown(value: &Val<'_>) -> String {
 }
 
 fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
-    let invalid = || Failure::of(format!("type conversion error from 'string' to '{name}'"));
+    let invalid = || Failure::error(format!("type conversion error from 'string' to '{name}'"));
     Some(match (name, value) {
         ("int", Val::Int(_))
         | ("uint", Val::Uint(_))
@@ -261,13 +261,13 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         | ("string", Val::Text(_)) => Ok(value.clone()),
         ("int", Val::Uint(number)) => match i64::try_from(*number) {
             Ok(number) => Ok(Val::Int(number)),
-            Err(_) => Failure::of("integer overflow"),
+            Err(_) => Failure::error("integer overflow"),
         },
         ("int", Val::Double(number)) => {
             if number.abs() < 9.223_372_036_854_775e18 {
                 Ok(Val::Int(*number as i64))
             } else {
-                Failure::of("integer overflow")
+                Failure::error("integer overflow")
             }
         }
         ("int", Val::Text(text)) => match text.parse() {
@@ -276,7 +276,7 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         },
         ("uint", Val::Int(number)) => match u64::try_from(*number) {
             Ok(number) => Ok(Val::Uint(number)),
-            Err(_) => Failure::of("unsigned integer overflow"),
+            Err(_) => Failure::error("unsigned integer overflow"),
         },
         ("uint", Val::Text(text)) => match text.parse() {
             Ok(number) => Ok(Val::Uint(number)),
@@ -300,12 +300,12 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 thread_local! {
-    /// The functions of `kube-cel`; making the table is the dear part.
+    /// The functions of `kube-cel`; building the table is expensive.
     static LIBRARY: cel::Context<'static> = cel::Context::default().with_all();
 }
 
-/// Hands a call to `kube-cel`: its arguments become names, so that only values travel.
-fn foreign<'a>(name: &str, space: Option<&str>, member: bool, values: Vec<Val<'a>>) -> Outcome<'a> {
+/// Calls a function of `kube-cel`. The arguments are passed as variables.
+fn call_library<'a>(name: &str, namespace: Option<&str>, member: bool, values: Vec<Val<'a>>) -> Outcome<'a> {
     let mut given = Vec::with_capacity(values.len());
     for value in values {
         given.push(to_library(value)?);
@@ -313,17 +313,17 @@ fn foreign<'a>(name: &str, space: Option<&str>, member: bool, values: Vec<Val<'a
     let names: Vec<String> = (0..given.len()).map(|at| format!("a{at}")).collect();
     let ident = |name: &str| IdedExpr {
         id: 0,
-        expr: Foreign::Ident(name.to_owned()),
+        expr: LibraryExpr::Ident(name.to_owned()),
     };
     let mut arguments: Vec<IdedExpr> = names.iter().map(|name| ident(name)).collect();
-    let target = match space {
-        Some(space) => Some(Box::new(ident(space))),
+    let target = match namespace {
+        Some(namespace) => Some(Box::new(ident(namespace))),
         None if member && !arguments.is_empty() => Some(Box::new(arguments.remove(0))),
         None => None,
     };
     let call = IdedExpr {
         id: 0,
-        expr: Foreign::Call(CallExpr {
+        expr: LibraryExpr::Call(CallExpr {
             func_name: name.to_owned(),
             target,
             args: arguments,
@@ -338,11 +338,11 @@ fn foreign<'a>(name: &str, space: Option<&str>, member: bool, values: Vec<Val<'a
     });
     match result {
         Ok(value) => Ok(from_library(value)),
-        Err(error) => Failure::of(words(error)),
+        Err(error) => Failure::error(error_text(error)),
     }
 }
 
-fn words(error: cel::ExecutionError) -> String {
+fn error_text(error: cel::ExecutionError) -> String {
     use cel::ExecutionError as Error;
     match error {
         Error::FunctionError { message, .. } => message,
@@ -367,7 +367,7 @@ fn to_library(value: Val<'_>) -> Result<cel::Value, Failure> {
                 Val::Int(number) => cel::objects::Key::Int(number),
                 Val::Uint(number) => cel::objects::Key::Uint(number),
                 Val::Bool(flag) => cel::objects::Key::Bool(flag),
-                _ => return Failure::of(NO_OVERLOAD),
+                _ => return Failure::error(NO_OVERLOAD),
             };
             map.insert(key, to_library(value)?);
         }
@@ -383,7 +383,7 @@ fn to_library(value: Val<'_>) -> Result<cel::Value, Failure> {
         Val::Bytes(bytes) => cel::Value::Bytes(Arc::new(bytes.to_vec())),
         Val::Library(value) => value,
         Val::Type(name) => cel::Value::String(Arc::new(name.to_owned())),
-        _ => return Failure::of(NO_OVERLOAD),
+        _ => return Failure::error(NO_OVERLOAD),
     })
 }
 
@@ -408,7 +408,7 @@ fn from_library<'a>(value: cel::Value) -> Val<'a> {
                 (key, from_library(value.clone()))
             };
             let mut entries: Vec<(Val<'a>, Val<'a>)> = map.map.iter().map(entry).collect();
-            // The library's maps have no order; ours must not depend on chance.
+            // The library's maps are unordered; the result must be deterministic.
             entries.sort_by_key(|(key, _)| shown(key));
             Val::Map(Rc::new(entries))
         }

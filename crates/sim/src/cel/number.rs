@@ -1,4 +1,4 @@
-//! Arithmetic as the language has it: no wrapping, comparisons across types.
+//! Arithmetic without wrapping, and comparisons across numeric types.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ pub(crate) enum Number {
     Double(f64),
 }
 
-/// Compares numbers of any two types; none for what is no number.
+/// Compares numbers of any types; returns `None` for NaN.
 pub(super) fn compare(a: Number, b: Number) -> Option<Ordering> {
     use Number::{Int, Uint};
     match (a, b) {
@@ -33,7 +33,7 @@ impl Number {
     }
 }
 
-/// An operation on two numbers of one type; none when the types differ.
+/// Applies an operator to two numbers of one type; returns `None` if the types differ.
 pub(super) fn operate<'a>(name: &str, a: Number, b: Number) -> Option<Result<Val<'a>, &'static str>> {
     const OVERFLOW: &str = "integer overflow";
     const UNSIGNED: &str = "unsigned integer overflow";

@@ -1,8 +1,9 @@
-//! Which functions there are, for which types: a table, and how a call finds its row.
+//! The function overloads: a table, and their resolution.
 //!
-//! A row is a name (with a dot before it when it has a target, which then is the first type), the types of its arguments and the type of its
-//! result. Letters stand for types: b bool, i int, u uint, d double, s string, y bytes, t time, p duration, n null, * anything, l(…) list,
-//! m(…) map, o(…) optional, T type, A B any type but the same one; Q quantity, I ip, C cidr, L url, V semver, F format.
+//! A row has a name (with a leading dot if it has a target, whose type is then the first), the argument types
+//! and the result type. Letters stand for types: b bool, i int, u uint, d double, s string, y bytes, t time,
+//! p duration, n null, * any, l(…) list, m(…) map, o(…) optional, T type, A B type parameters; Q quantity, I
+//! ip, C cidr, L url, V semver, F format.
 
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -222,7 +223,7 @@ format.date  F
 format.datetime  F
 ";
 
-/// One row, its types still letters.
+/// A row of the table.
 #[derive(Debug)]
 struct Row {
     name: &'static str,
@@ -271,12 +272,12 @@ fn letters(text: &'static str) -> Vec<&'static str> {
     all
 }
 
-/// Whether there is a function of this name at all.
+/// Returns whether a function of this name exists.
 pub(super) fn is_function(name: &str) -> bool {
     rows().iter().any(|row| row.name == same_rows(name))
 }
 
-/// Comparisons share their rows.
+/// Maps comparison operators to their common rows.
 fn same_rows(name: &str) -> &str {
     match name {
         "_<=_" | "_>_" | "_>=_" => "_<_",
@@ -284,7 +285,7 @@ fn same_rows(name: &str) -> &str {
     }
 }
 
-/// The result of a call; none when no row fits.
+/// Returns the result type of a call, or `None` if no overload matches.
 pub(super) fn resolve<'t>(name: &str, member: bool, arguments: &[Type<'t>]) -> Option<Type<'t>> {
     let name = same_rows(name);
     let fitting = rows()
@@ -292,7 +293,7 @@ pub(super) fn resolve<'t>(name: &str, member: bool, arguments: &[Type<'t>]) -> O
         .filter(|row| row.name == name && row.member == member && row.arguments.len() == arguments.len());
     let mut results = fitting.filter_map(|row| result(row, arguments));
     let first = results.next()?;
-    // Several rows fit only where a type is not known before.
+    // Several rows match only if an argument's type is dynamic.
     if results.any(|other| other.name() != first.name()) {
         return Some(Type::Dyn);
     }

@@ -1,25 +1,26 @@
-//! Words into a tree: takes a source, gives the expression. Nesting and length are bounded.
+//! Parses a source into an expression. Nesting and length are limited.
 
-use super::ast::{Expr, Fold, Kind, Sort};
-use super::lex::{Placed, Token, tokens};
+use super::CompileError;
+use super::ast::{Expr, Fold, Kind, Macro};
+use super::lex::{Positioned, Token, tokens};
 use super::source::report;
 
-/// How deep expressions may nest.
-const DEPTH: usize = 60;
-/// How high the tree may become: chains of operators lean to one side.
-const HEIGHT: usize = 250;
-/// How many characters a source may have.
-const LENGTH: usize = 100_000;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 60;
+/// Maximum height of the tree; chains of operators are left-deep.
+const MAX_HEIGHT: usize = 250;
+/// Maximum number of characters of a source.
+const MAX_LEN: usize = 100_000;
 
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
-pub(super) fn parse(source: &str) -> Result<Expr, String> {
-    if source.len() > LENGTH {
+pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
+    if source.len() > MAX_LEN {
         let words = format!(
-            "expression code point size exceeds limit: size: {}, limit {LENGTH}",
+            "expression code point size exceeds limit: size: {}, limit {MAX_LEN}",
             source.len()
         );
-        return Err(report("", 0, &words));
+        return Err(CompileError::new(report("", 0, &words)));
     }
     let mut parser = Parser {
         source,
@@ -40,12 +41,12 @@ pub(super) fn parse(source: &str) -> Result<Expr, String> {
 
 struct Parser<'a> {
     source: &'a str,
-    tokens: Vec<Placed>,
+    tokens: Vec<Positioned>,
     at: usize,
     depth: usize,
 }
 
-type Parsed = Result<Expr, String>;
+type Parsed = Result<Expr, CompileError>;
 
 impl Parser<'_> {
     fn peek(&self) -> &Token {
@@ -59,8 +60,8 @@ impl Parser<'_> {
         last.map_or((0, String::new()), |placed| (placed.at, placed.text.clone()))
     }
 
-    fn fail<T>(&self, at: usize, words: &str) -> Result<T, String> {
-        Err(report(self.source, at, words))
+    fn fail<T>(&self, at: usize, words: &str) -> Result<T, CompileError> {
+        Err(CompileError::new(report(self.source, at, words)))
     }
 
     fn is(&self, sign: &str) -> bool {
@@ -75,27 +76,27 @@ impl Parser<'_> {
         })
     }
 
-    fn want(&mut self, sign: &str) -> Result<usize, String> {
+    fn want(&mut self, sign: &str) -> Result<usize, CompileError> {
         if let Some(at) = self.eat(sign) {
             return Ok(at);
         }
         let (at, text) = self.here();
-        let sort = if *self.peek() == Token::End {
+        let kind = if *self.peek() == Token::End {
             "mismatched"
         } else {
             "extraneous"
         };
         self.fail(
             at,
-            &format!("Syntax error: {sort} input '{text}' expecting '{sign}'"),
+            &format!("Syntax error: {kind} input '{text}' expecting '{sign}'"),
         )
     }
 
     fn expression(&mut self) -> Parsed {
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > MAX_DEPTH {
             let at = self.here().0;
-            return self.fail(at, &format!("expression recursion limit exceeded: {DEPTH}"));
+            return self.fail(at, &format!("expression recursion limit exceeded: {MAX_DEPTH}"));
         }
         let condition = self.or()?;
         let expr = if let Some(at) = self.eat("?") {
@@ -138,7 +139,7 @@ impl Parser<'_> {
         self.left(&[("*", "_*_"), ("/", "_/_"), ("%", "_%_")], Self::unary)
     }
 
-    /// Operators of one rank, leaning left; `in` ranks with comparisons.
+    /// Parses left-associative operators of one precedence; `in` has that of comparisons.
     fn left(&mut self, signs: &[(&str, &str)], next: fn(&mut Self) -> Parsed) -> Parsed {
         let compares = signs.iter().any(|(sign, _)| *sign == "==");
         let mut left = next(self)?;
@@ -160,7 +161,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Terms joined by one logical operator: a balanced tree, their order does not matter.
+    /// Parses terms joined by one logical operator into a balanced tree.
     fn joined(&mut self, sign: &str, name: &str, next: fn(&mut Self) -> Parsed) -> Parsed {
         let (mut terms, mut places) = (vec![next(self)?], Vec::new());
         while let Some(at) = self.eat(sign) {
@@ -190,8 +191,8 @@ impl Parser<'_> {
 
     fn make(&self, at: usize, kind: Kind) -> Parsed {
         let expr = Expr::new(at, kind);
-        if expr.height > HEIGHT {
-            return self.fail(at, &format!("expression recursion limit exceeded: {HEIGHT}"));
+        if expr.height > MAX_HEIGHT {
+            return self.fail(at, &format!("expression recursion limit exceeded: {MAX_HEIGHT}"));
         }
         Ok(expr)
     }
@@ -240,7 +241,7 @@ impl Parser<'_> {
                 expr = self.field(expr, at)?;
             } else if let Some(at) = self.eat(".?") {
                 let name = self.word()?;
-                expr = self.make(at, Kind::Maybe(Box::new(expr), name))?;
+                expr = self.make(at, Kind::OptionalSelect(Box::new(expr), name))?;
             } else if self.is("[") || self.is("[?") {
                 let optional = self.is("[?");
                 let at = self.here().0;
@@ -254,7 +255,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<String, String> {
+    fn word(&mut self) -> Result<String, CompileError> {
         if let Token::Ident(word) = self.peek().clone() {
             self.at += 1;
             return Ok(word);
@@ -275,7 +276,7 @@ impl Parser<'_> {
         self.method(target, name, arguments, open)
     }
 
-    fn arguments(&mut self, close: &str) -> Result<Vec<Expr>, String> {
+    fn arguments(&mut self, close: &str) -> Result<Vec<Expr>, CompileError> {
         let mut all = Vec::new();
         if self.eat(close).is_some() {
             return Ok(all);
@@ -290,31 +291,31 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// A call on a target: a macro if it has the name and arguments of one.
+    /// Parses a member call: a macro if name and argument count match one.
     fn method(&mut self, target: Expr, name: String, arguments: Vec<Expr>, at: usize) -> Parsed {
         let count = arguments.len();
-        let sort = match (name.as_str(), count) {
-            ("all", 2 | 3) => Sort::All,
-            ("exists", 2 | 3) => Sort::Exists,
-            ("exists_one", 2) | ("existsOne", 2 | 3) => Sort::ExistsOne,
-            ("map", 2 | 3) | ("transformList", 3 | 4) => Sort::Map,
-            ("filter", 2) => Sort::Filter,
-            ("transformMap", 3 | 4) => Sort::TransformMap,
-            ("transformMapEntry", 3 | 4) => Sort::TransformMapEntry,
-            ("optMap", 2) => Sort::OptMap,
-            ("optFlatMap", 2) => Sort::OptFlatMap,
-            ("sortBy", 2) => Sort::By,
+        let kind = match (name.as_str(), count) {
+            ("all", 2 | 3) => Macro::All,
+            ("exists", 2 | 3) => Macro::Exists,
+            ("exists_one", 2) | ("existsOne", 2 | 3) => Macro::ExistsOne,
+            ("map", 2 | 3) | ("transformList", 3 | 4) => Macro::Map,
+            ("filter", 2) => Macro::Filter,
+            ("transformMap", 3 | 4) => Macro::TransformMap,
+            ("transformMapEntry", 3 | 4) => Macro::TransformMapEntry,
+            ("optMap", 2) => Macro::OptMap,
+            ("optFlatMap", 2) => Macro::OptFlatMap,
+            ("sortBy", 2) => Macro::By,
             _ => {
                 return self.make(at, Kind::Call(name, Some(Box::new(target)), arguments));
             }
         };
-        let two = match sort {
-            Sort::Map => name == "transformList",
-            Sort::TransformMap | Sort::TransformMapEntry => true,
-            Sort::All | Sort::Exists | Sort::ExistsOne => count == 3,
+        let two = match kind {
+            Macro::Map => name == "transformList",
+            Macro::TransformMap | Macro::TransformMapEntry => true,
+            Macro::All | Macro::Exists | Macro::ExistsOne => count == 3,
             _ => false,
         };
-        let filtered = count == if two { 4 } else { 3 } && (two || sort == Sort::Map);
+        let filtered = count == if two { 4 } else { 3 } && (two || kind == Macro::Map);
         let mut rest = arguments.into_iter();
         let name = self.variable(rest.next())?;
         let second = if two {
@@ -327,14 +328,14 @@ impl Parser<'_> {
             return self.fail(at, "invalid macro");
         };
         let fold = Box::new(Fold {
-            sort,
+            kind,
             range: target,
             name,
             second,
             filter,
             body,
         });
-        let optional = matches!(sort, Sort::OptMap | Sort::OptFlatMap);
+        let optional = matches!(kind, Macro::OptMap | Macro::OptFlatMap);
         self.make(
             at,
             if optional {
@@ -345,7 +346,7 @@ impl Parser<'_> {
         )
     }
 
-    fn variable(&self, argument: Option<Expr>) -> Result<String, String> {
+    fn variable(&self, argument: Option<Expr>) -> Result<String, CompileError> {
         match argument {
             Some(Expr {
                 kind: Kind::Ident(name),
@@ -433,7 +434,7 @@ impl Parser<'_> {
         self.make(at, kind)
     }
 
-    fn items(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr)>, String> {
+    fn items(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr)>, CompileError> {
         let mut all = Vec::new();
         while self.eat("]").is_none() {
             optional = optional || self.eat("?").is_some();
@@ -447,7 +448,7 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    fn entries(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr, Expr)>, String> {
+    fn entries(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr, Expr)>, CompileError> {
         let mut all = Vec::new();
         while self.eat("}").is_none() {
             optional = optional || self.eat("?").is_some();

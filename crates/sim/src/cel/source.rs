@@ -1,7 +1,7 @@
-//! Reports about a source: takes a place and words, gives the compiler's report with the line and a caret.
+//! Formats compiler reports with the source line and a caret.
 
-/// One report.
-pub(super) fn report(source: &str, at: usize, words: &str) -> String {
+/// Formats one report.
+pub(super) fn report(source: &str, at: usize, message: &str) -> String {
     let (mut line, mut start) = (1, 0);
     for (index, c) in source.chars().enumerate() {
         if index >= at {
@@ -22,7 +22,7 @@ pub(super) fn report(source: &str, at: usize, words: &str) -> String {
     let wide = text.chars().nth(column).is_some_and(|c| c.len_utf8() > 1);
     marks.push(if wide { '＾' } else { '^' });
     format!(
-        "ERROR: <input>:{line}:{}: {words}\n | {shown}\n | {marks}",
+        "ERROR: <input>:{line}:{}: {message}\n | {shown}\n | {marks}",
         column + 1
     )
 }

@@ -1,4 +1,4 @@
-//! Expressions and what they come to.
+//! Tests of expressions and their results.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ fn show(value: &Val<'_>) -> String {
     }
 }
 
-/// An expression over `self`, an object of anything.
+/// Checks the result of an expression over `self`, a dynamic object.
 fn check(source: &str, expected: &str) {
     let object = json!({"a": 1, "b": "text", "list": [1, 2, 3], "map": {"x": 1, "y": 2}, "none": null});
     let found = match compile(source, &[("self", Type::Dyn)]) {
-        Err(report) => report,
+        Err(error) => error.to_string(),
         Ok((program, _)) => {
-            let names = Given(vec![("self", Val::of(&object, None))]);
+            let names = Given(vec![("self", Val::from_json(&object, None))]);
             match program.run(&names, &mut CALL_COST.clone()) {
                 Ok(value) => show(&value),
                 Err(failure) => format!("! {failure}"),
@@ -32,7 +32,7 @@ fn check(source: &str, expected: &str) {
 }
 
 #[test]
-fn values() {
+fn expressions_return_values() {
     check("1 + 2 * 3", "7");
     check("self.a > 0 && self.b == 'text'", "true");
     check("self.list.all(x, x > 0)", "true");
@@ -66,7 +66,7 @@ fn values() {
 }
 
 #[test]
-fn failures() {
+fn invalid_expressions_fail() {
     check("self.q", "! no such key: q");
     check("self.list[5]", "! index out of bounds: 5");
     check("1 / 0", "! division by zero");
@@ -90,7 +90,7 @@ fn failures() {
 }
 
 #[test]
-fn hostile_sources_end() {
+fn oversized_sources_are_rejected() {
     for source in [
         "(".repeat(5000),
         "-".repeat(5000) + "x",
@@ -119,13 +119,13 @@ fn cost_is_bounded() {
     let object = json!({ "list": list });
     let source = "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))";
     let (program, _) = compile(source, &[("self", Type::Dyn)]).unwrap();
-    let names = Given(vec![("self", Val::of(&object, None))]);
+    let names = Given(vec![("self", Val::from_json(&object, None))]);
     let outcome = program.run(&names, &mut CALL_COST.clone());
     assert_eq!(outcome.unwrap_err(), Failure::Cost);
 }
 
 #[test]
-fn schemas_give_types() {
+fn schemas_determine_types() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "when": {"type": "string", "format": "date-time"}, "my-name": {"type": "string"},
         "namespace": {"type": "string"}, "n": {"type": "number"}, "any": {"x-kubernetes-int-or-string": true}}});
@@ -133,11 +133,11 @@ fn schemas_give_types() {
     let object =
         json!({"a": 1, "when": "2024-01-01T00:00:00Z", "my-name": "x", "namespace": "y", "n": 1, "any": "z"});
     let check = |source: &str, expected: &str| {
-        let kind = Type::of(&node, true).unwrap();
+        let kind = Type::from_schema(&node, true).unwrap();
         let found = match compile(source, &[("self", kind)]) {
-            Err(report) => report.lines().next().unwrap_or("").to_owned(),
+            Err(error) => error.to_string().lines().next().unwrap_or("").to_owned(),
             Ok((program, kind)) => {
-                let names = Given(vec![("self", Val::of(&object, Some(&node)))]);
+                let names = Given(vec![("self", Val::from_json(&object, Some(&node)))]);
                 let value = program.run(&names, &mut CALL_COST.clone());
                 format!(
                     "{} {}",

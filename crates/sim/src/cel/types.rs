@@ -1,4 +1,4 @@
-//! Types of expressions: takes a place of a schema, gives its type; knows which may stand for which.
+//! Expression types: derived from schemas, with assignability rules.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::crd::schema::{Additional, Node};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Type<'t> {
-    /// Anything; checked when it is evaluated.
+    /// Any type; checked during evaluation.
     Dyn,
     Null,
     Bool,
@@ -19,20 +19,20 @@ pub(crate) enum Type<'t> {
     Span,
     List(Rc<Type<'t>>),
     Map(Rc<Type<'t>>, Rc<Type<'t>>),
-    /// An object of a schema; a whole one has `apiVersion`, `kind` and `metadata`, too.
+    /// An object of a schema; a root object also has `apiVersion`, `kind` and `metadata`.
     Object(&'t Node, bool),
-    /// The metadata that rules may see.
+    /// The metadata fields that rules may access.
     Meta,
     Optional(Rc<Type<'t>>),
     /// A type of a library.
     Library(&'static str),
-    /// A type as a value.
+    /// The type of types.
     Kind,
 }
 
 impl<'t> Type<'t> {
-    /// The type of a place; none when rules cannot see it.
-    pub(crate) fn of(node: &'t Node, whole: bool) -> Option<Self> {
+    /// Returns the type of a schema node; `None` if rules cannot access it.
+    pub(crate) fn from_schema(node: &'t Node, whole: bool) -> Option<Self> {
         let whole = whole || node.embedded;
         if node.int_or_string {
             return Some(Self::Dyn);
@@ -40,11 +40,11 @@ impl<'t> Type<'t> {
         Some(match node.kind.as_str() {
             "object" => match &node.additional {
                 Some(Additional::Like(below)) => {
-                    Self::Map(Rc::new(Self::Text), Rc::new(Self::of(below, false)?))
+                    Self::Map(Rc::new(Self::Text), Rc::new(Self::from_schema(below, false)?))
                 }
                 _ => Self::Object(node, whole),
             },
-            "array" => Self::List(Rc::new(Self::of(node.items.as_deref()?, false)?)),
+            "array" => Self::List(Rc::new(Self::from_schema(node.items.as_deref()?, false)?)),
             "string" => match node.checks.format.as_str() {
                 "byte" => Self::Bytes,
                 "duration" => Self::Span,
@@ -58,7 +58,7 @@ impl<'t> Type<'t> {
         })
     }
 
-    /// The type of a field by its written name; `Err` when there is none.
+    /// Returns the type of a field by its escaped name; `None` if it does not exist.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         match self {
             Self::Dyn => Some(Self::Dyn),
@@ -73,13 +73,13 @@ impl<'t> Type<'t> {
                     }
                 }
                 let below = node.properties.get(&unescape(name)?)?;
-                Self::of(below, false)
+                Self::from_schema(below, false)
             }
             _ => None,
         }
     }
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Dyn => "dyn".into(),
@@ -101,7 +101,7 @@ impl<'t> Type<'t> {
         }
     }
 
-    /// Whether values of one may be used where the other is wanted.
+    /// Returns whether values of one type can be used as the other.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
@@ -124,7 +124,7 @@ impl<'t> Type<'t> {
     }
 }
 
-/// Words that cannot be names in an expression.
+/// Reserved words that must be escaped as names.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -149,7 +149,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The property that a name in an expression stands for: some letters and words are written differently there.
+/// Returns the property for an escaped name in an expression.
 pub(crate) fn unescape(name: &str) -> Option<String> {
     if !name.contains("__") {
         return (!RESERVED.contains(&name)).then(|| name.to_owned());

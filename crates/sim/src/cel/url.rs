@@ -15,14 +15,14 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         ("isURL", [Val::Text(text)]) => Ok(Val::Bool(parse_absolute(text).is_ok())),
         ("url", [Val::Text(text)]) => match parse_absolute(text) {
             Ok(_) => Ok(Val::Url(text.as_ref().into())),
-            Err(error) => Failure::of(format!("URL parse error during conversion from string: {error}")),
+            Err(error) => Failure::error(format!("URL parse error during conversion from string: {error}")),
         },
         (
             "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" | "getQuery",
             [Val::Url(text)],
         ) => {
             let Ok(url) = parse_absolute(text) else {
-                return Some(Failure::of(NO_OVERLOAD));
+                return Some(Failure::error(NO_OVERLOAD));
             };
             Ok(match name {
                 "getScheme" => text_value(&url.scheme),

@@ -1,4 +1,4 @@
-//! Values of expressions: takes parts of objects as they lie, gives them the types their schema says. Nothing is copied but scalars.
+//! Values of expressions. Parts of objects are borrowed and typed by their schema; only scalars are copied.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -23,16 +23,16 @@ pub(crate) enum Val<'a> {
     /// A list or map of an object, with its schema if it has one.
     Tree(&'a Value, Option<&'a Node>),
     Optional(Option<Rc<Val<'a>>>),
-    /// A value of a library: a time, a quantity.
+    /// A value of a library, such as a time or quantity.
     Library(cel::Value),
     Type(&'static str),
-    /// An address.
+    /// A URL.
     Url(Rc<str>),
 }
 
 impl<'a> Val<'a> {
-    /// A part of an object.
-    pub(crate) fn of(value: &'a Value, schema: Option<&'a Node>) -> Self {
+    /// Returns the value of a part of an object.
+    pub(crate) fn from_json(value: &'a Value, schema: Option<&'a Node>) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Bool(*flag),
@@ -43,12 +43,12 @@ impl<'a> Val<'a> {
                     _ => Self::Double(number.as_f64().unwrap_or_default()),
                 }
             }
-            Value::String(text) => Self::of_text(text, schema),
+            Value::String(text) => Self::from_text(text, schema),
             tree => Self::Tree(tree, schema),
         }
     }
 
-    fn of_text(text: &'a str, schema: Option<&'a Node>) -> Self {
+    fn from_text(text: &'a str, schema: Option<&'a Node>) -> Self {
         let plain = || Self::Text(Cow::Borrowed(text));
         let schema = schema.filter(|schema| schema.kind == "string" && !schema.int_or_string);
         let read = match schema.map_or("", |schema| schema.checks.format.as_str()) {
@@ -65,7 +65,7 @@ impl<'a> Val<'a> {
         Self::Text(Cow::Owned(text.into()))
     }
 
-    /// The name of its type.
+    /// Returns the name of its type.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -83,26 +83,26 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Its items, when it is a list.
+    /// Returns the items of a list.
     pub(crate) fn items(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(items) => Some((**items).clone()),
             Self::Tree(Value::Array(items), schema) => {
                 let below = schema.and_then(|schema| schema.items.as_deref());
-                Some(items.iter().map(|item| Self::of(item, below)).collect())
+                Some(items.iter().map(|item| Self::from_json(item, below)).collect())
             }
             _ => None,
         }
     }
 
-    /// Its entries, when it is a map.
+    /// Returns the entries of a map.
     pub(crate) fn entries(&self) -> Option<Vec<(Self, Self)>> {
         match self {
             Self::Map(entries) => Some((**entries).clone()),
             Self::Tree(Value::Object(map), schema) => {
                 let entry = |(key, value): (&'a String, &'a Value)| {
                     let below = schema.and_then(|schema| schema.field(key));
-                    (Self::Text(Cow::Borrowed(key)), Self::of(value, below))
+                    (Self::Text(Cow::Borrowed(key)), Self::from_json(value, below))
                 };
                 Some(map.iter().map(entry).collect())
             }
@@ -110,7 +110,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// How many items or entries it has.
+    /// Returns the number of items or entries.
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Self::List(items) => Some(items.len()),
@@ -123,11 +123,11 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value of a field or entry; `Err` when it can have none.
+    /// Returns the value of a field or entry; `Err` if the value cannot have fields.
     pub(crate) fn field(&self, name: &str) -> Result<Option<Self>, ()> {
         match self {
             Self::Tree(Value::Object(map), schema) => {
-                // Properties are written differently in expressions; keys of maps are not.
+                // Property names are escaped in expressions; keys of maps are not.
                 let named =
                     schema.is_some_and(|schema| !matches!(schema.additional, Some(Additional::Like(_))));
                 let name = if named {
@@ -136,20 +136,20 @@ impl<'a> Val<'a> {
                     name.to_owned()
                 };
                 let below = schema.and_then(|schema| schema.field(&name));
-                Ok(map.get(&name).map(|value| Self::of(value, below)))
+                Ok(map.get(&name).map(|value| Self::from_json(value, below)))
             }
             Self::Map(_) => Ok(self.entry(&Val::Text(Cow::Borrowed(name)))),
             _ => Err(()),
         }
     }
 
-    /// The entry of a map by its key, as it is.
+    /// Returns the entry of a map by its key, without escaping.
     pub(crate) fn entry(&self, key: &Val<'_>) -> Option<Self> {
         match self {
             Self::Tree(Value::Object(map), schema) => {
                 let Val::Text(key) = key else { return None };
                 let below = schema.and_then(|schema| schema.field(key));
-                map.get(key.as_ref()).map(|value| Self::of(value, below))
+                map.get(key.as_ref()).map(|value| Self::from_json(value, below))
             }
             Self::Map(entries) => entries
                 .iter()
@@ -159,7 +159,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether two values are the same; numbers are, whatever their types; sets are, in any order.
+    /// Returns whether two values are equal: numbers across types, sets in any order.
     pub(crate) fn equals(&self, other: &Val<'_>) -> bool {
         match (self, other) {
             (Self::Null, Val::Null) => true,
@@ -177,12 +177,12 @@ impl<'a> Val<'a> {
             (Self::Tree(a, x), Val::Tree(b, y)) if !is_special(*x) && !is_special(*y) && a == b => true,
             _ => match (self.number(), other.number()) {
                 (Some(a), Some(b)) => super::number::compare(a, b) == Some(std::cmp::Ordering::Equal),
-                _ => self.same_parts(other),
+                _ => self.equal_parts(other),
             },
         }
     }
 
-    fn same_parts(&self, other: &Val<'_>) -> bool {
+    fn equal_parts(&self, other: &Val<'_>) -> bool {
         if let (Some(a), Some(b)) = (self.items(), other.items()) {
             let unordered = matches!(self, Self::Tree(_, Some(schema)) if schema.list != List::Atomic);
             return a.len() == b.len()
@@ -200,7 +200,7 @@ impl<'a> Val<'a> {
         false
     }
 
-    /// Its number, when it is one.
+    /// Returns the number.
     pub(crate) fn number(&self) -> Option<super::number::Number> {
         use super::number::Number;
         match self {

@@ -271,7 +271,10 @@ impl Kubelet {
             }
             let before = running_pod.life.phase();
             running_pod.life.advance_to(now);
-            let turn = (before, running_pod.life.phase());
+            let change = pod_events::PhaseChange {
+                before,
+                after: running_pod.life.phase(),
+            };
             let next = running_pod
                 .life
                 .next_transition()
@@ -287,7 +290,7 @@ impl Kubelet {
             };
             let blocked = state.webhooks.pending.blocked_writes;
             write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
-            pod_events::phase_changed(state, &key, &running_pod.node, turn);
+            pod_events::phase_changed(state, &key, &running_pod.node, change);
             let next = if state.webhooks.pending.blocked_writes == blocked {
                 next
             } else {

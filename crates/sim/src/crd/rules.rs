@@ -45,7 +45,7 @@ pub(crate) struct Rule {
 impl Rule {
     /// Compiles a rule of a schema node.
     pub(crate) fn compile(node: &Node, whole: bool, rule: &Value) -> Self {
-        let kind = Type::of(node, whole).unwrap_or(Type::Dyn);
+        let kind = Type::from_schema(node, whole).unwrap_or(Type::Dyn);
         let optional_old = rule.get("optionalOldSelf").is_some_and(|flag| flag == true);
         let old = if optional_old {
             Type::Optional(std::rc::Rc::new(kind.clone()))
@@ -336,8 +336,8 @@ impl Validation<'_, '_> {
             if self.budget == 0 {
                 return self.exhausted(target, path);
             }
-            let mut names = Given(vec![("self", Val::of(target.value, Some(target.node)))]);
-            match old.map(|old| Val::of(old, Some(target.node))) {
+            let mut names = Given(vec![("self", Val::from_json(target.value, Some(target.node)))]);
+            match old.map(|old| Val::from_json(old, Some(target.node))) {
                 Some(old) if rule.optional_old => names.0.push(("oldSelf", Val::Optional(Some(old.into())))),
                 Some(old) => names.0.push(("oldSelf", old)),
                 None if rule.optional_old => names.0.push(("oldSelf", Val::Optional(None))),

@@ -1,5 +1,5 @@
-//! A client certificate: takes a user, a key and who signs, gives DER. Written here because a user is in several groups, and the library at
-//! hand knows one organisation per subject.
+//! Client certificates, encoded as DER. Hand-written because a user may be in several groups, and rcgen
+//! supports only one organization per subject.
 
 use rcgen::{PublicKeyData as _, SigningKey as _};
 
@@ -26,12 +26,19 @@ const SIGNATURE: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02];
 const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
 const CLIENT_AUTH: &[u8] = &[0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
-/// A certificate of `user` for `key`, good from `span.0` to `span.1`, numbered `serial`.
+/// The period of validity of a certificate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Validity {
+    pub(super) not_before: Instant,
+    pub(super) not_after: Instant,
+}
+
+/// Issues a certificate for `user` and `key`, valid during `validity`, with the serial number `serial`.
 pub(super) fn issue(
     authority: &Authority,
     user: &User,
     key: &rcgen::KeyPair,
-    span: (Instant, Instant),
+    validity: Validity,
     serial: [u8; 8],
 ) -> Result<Vec<u8>, rcgen::Error> {
     let algorithm = der(SEQUENCE, &[&der(OBJECT_ID, &[SIGNATURE])]);
@@ -39,11 +46,11 @@ pub(super) fn issue(
         SEQUENCE,
         &[
             &der(VERSION, &[&der(INTEGER, &[&[2]])]),
-            // A leading bit would make it negative.
+            // A set leading bit would make the number negative.
             &der(INTEGER, &[&[1], &serial]),
             &algorithm,
             &der(SEQUENCE, &[&attribute(COMMON_NAME, AUTHORITY_NAME)]),
-            &der(SEQUENCE, &[&time(span.0), &time(span.1)]),
+            &der(SEQUENCE, &[&time(validity.not_before), &time(validity.not_after)]),
             &subject(user),
             &key.subject_public_key_info(),
             &der(EXTENSIONS, &[&der(SEQUENCE, &[&usage()])]),
@@ -56,7 +63,7 @@ pub(super) fn issue(
     ))
 }
 
-/// The user's name, and its groups but the one that everybody with a certificate is in.
+/// Returns the subject: the user's name, and its groups except `system:authenticated`.
 fn subject(user: &User) -> Vec<u8> {
     let groups = user.groups.iter().filter(|group| *group != AUTHENTICATED);
     let mut names: Vec<Vec<u8>> = groups.map(|group| attribute(ORGANIZATION, group)).collect();
@@ -77,7 +84,7 @@ fn usage() -> Vec<u8> {
     )
 }
 
-/// Years before 2050 are written with two digits, later ones with four.
+/// Encodes a time: UTCTime before 2050, GeneralizedTime from then on.
 fn time(at: Instant) -> Vec<u8> {
     let digits: String = at.rfc3339().chars().filter(char::is_ascii_digit).collect();
     let text = format!("{digits}Z");
@@ -87,7 +94,7 @@ fn time(at: Instant) -> Vec<u8> {
     }
 }
 
-/// One element.
+/// Encodes one element.
 fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
     let length: usize = content.iter().map(|part| part.len()).sum();
     let mut out = vec![tag];
@@ -97,7 +104,7 @@ fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
             let digits = length.to_be_bytes();
             let zeros = digits.iter().take_while(|digit| **digit == 0).count();
             let digits = digits.get(zeros..).unwrap_or_default();
-            // A length has at most eight digits.
+            // Eight bytes hold any length.
             out.push(0x80 | u8::try_from(digits.len()).unwrap_or_default());
             out.extend(digits);
         }
@@ -106,7 +113,7 @@ fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// DER as PEM, under `label`.
+/// Encodes DER as PEM with `label`.
 pub(super) fn pem(label: &str, der: &[u8]) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(der);
@@ -127,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_written_as_short_as_can_be() {
+    fn lengths_use_the_shortest_encoding() {
         assert_eq!(der(4, &[b"ab"]), [4, 2, b'a', b'b']);
         assert_eq!(der(4, &[&[0; 127]]).get(..2), Some(&[4, 127][..]));
         assert_eq!(der(4, &[&[0; 128]]).get(..3), Some(&[4, 0x81, 128][..]));
@@ -135,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_two_spellings() {
+    fn times_use_utc_time_or_generalized_time() {
         let at = |text: &str| time(Instant::parse(text).unwrap());
         assert_eq!(at("2049-12-31T23:59:59Z"), der(SHORT_TIME, &[b"491231235959Z"]));
         assert_eq!(at("2050-01-01T00:00:00Z"), der(LONG_TIME, &[b"20500101000000Z"]));
@@ -143,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_pem_are_64_long() {
+    fn pem_lines_have_64_characters() {
         assert_eq!(
             pem("X", &[0; 48]),
             format!("-----BEGIN X-----\n{}\n-----END X-----\n", "A".repeat(64))

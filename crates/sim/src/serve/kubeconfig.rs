@@ -1,4 +1,4 @@
-//! Kubeconfigs: takes an address, an authority and a secret, gives the text and the file.
+//! Kubeconfig files.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -7,24 +7,24 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How the file begins, so that a later sandbox knows whose it is.
+/// First line of the file, by which a later sandbox recognizes it.
 pub const KUBECONFIG_HEADER: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
-/// How a user proves who it is.
-pub(super) enum Secret<'a> {
-    /// By a bearer token.
+/// The credentials of a user.
+pub(super) enum Credential<'a> {
+    /// A bearer token.
     Token(&'a str),
-    /// By a client certificate and its key, as PEM.
+    /// A client certificate and its key, as PEM.
     Certificate {
         /// The certificate.
         certificate: &'a str,
-        /// Its key.
+        /// The private key.
         key: &'a str,
     },
 }
 
-impl Secret<'_> {
-    /// The lines of a kubeconfig's user.
+impl Credential<'_> {
+    /// Returns the lines of the kubeconfig's user.
     fn lines(&self) -> String {
         match self {
             Self::Token(token) => format!("token: {token}"),
@@ -37,11 +37,11 @@ impl Secret<'_> {
     }
 }
 
-/// The kubeconfig of one user.
-pub(super) fn text(url: &str, authority: &str, user: &str, secret: &Secret<'_>) -> String {
+/// Returns the kubeconfig of one user.
+pub(super) fn text(url: &str, authority: &str, user: &str, secret: &Credential<'_>) -> String {
     let authority = STANDARD.encode(authority);
     let secret = secret.lines();
-    // A JSON string is a YAML string, whatever the name.
+    // JSON strings are valid YAML strings for any name.
     let user = serde_json::Value::from(user);
     format!(
         "\
@@ -67,7 +67,7 @@ contexts:
     )
 }
 
-/// Writes a file that only its owner reads; never over another one.
+/// Creates a file with owner-only permissions; fails if it exists.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

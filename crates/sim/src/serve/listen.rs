@@ -1,4 +1,4 @@
-//! Connections: takes a listener, gives each request to the cluster as the user that sent it.
+//! Accepts connections and passes each request to the cluster with its authenticated user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,28 +25,28 @@ use crate::connection::{TransportError, respond};
 use crate::schema::Schema;
 use crate::status::Status;
 
-/// A client that does not finish its handshake is let go after this long.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A request that is not answered (or begun to be, for a watch) after this long is given up, as the real server does.
-const REQUEST: Duration = Duration::from_mins(1);
-/// What is under way when the server stops has this long to end; watches never do by themselves.
-const FAREWELL: Duration = Duration::from_millis(300);
-/// Requests at once on one HTTP/2 connection, as Go's server has it.
-const STREAMS: u32 = 250;
+/// Timeout of the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a request, or of the start of a watch, equal to the real server's.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time for requests in progress to complete at shutdown; watches do not end by themselves.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_millis(300);
+/// Maximum number of concurrent streams per HTTP/2 connection, equal to Go's server.
+const MAX_STREAMS: u32 = 250;
 
-/// Everything a connection needs.
+/// The shared state of all connections.
 pub(super) struct Host {
     pub(super) cluster: Cluster,
     pub(super) authenticator: Authenticator,
     pub(super) pace: Pace,
     pub(super) tls: TlsAcceptor,
     pub(super) clients: Clients,
-    pub(super) most_connections: usize,
+    pub(super) max_connections: usize,
 }
 
-/// Serves until told to stop.
+/// Accepts connections until stopped.
 pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::Receiver<bool>) {
-    let seats = Arc::new(Semaphore::new(host.most_connections.max(1)));
+    let seats = Arc::new(Semaphore::new(host.max_connections.max(1)));
     let host = Arc::new(host);
     let mut guests = JoinSet::new();
     loop {
@@ -61,7 +61,7 @@ pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::R
         if let Ok((stream, _)) = stream {
             let (host, stopped) = (Arc::clone(&host), stopped.clone());
             guests.spawn(async move {
-                converse(stream, host, stopped).await;
+                serve_connection(stream, host, stopped).await;
                 drop(seat);
             });
         }
@@ -70,9 +70,9 @@ pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::R
     while guests.join_next().await.is_some() {}
 }
 
-async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiver<bool>) {
+async fn serve_connection(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = timeout(HANDSHAKE, host.tls.accept(stream)).await else {
+    let Ok(Ok(stream)) = timeout(HANDSHAKE_TIMEOUT, host.tls.accept(stream)).await else {
         return;
     };
     let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
@@ -83,25 +83,29 @@ async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiv
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST);
+        .header_read_timeout(REQUEST_TIMEOUT);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS);
+        .max_concurrent_streams(MAX_STREAMS);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = timeout(FAREWELL, connection).await;
+    let _ = timeout(SHUTDOWN_GRACE_PERIOD, connection).await;
 }
 
-/// Who sent `headers` over a connection on which these certificates were shown. One that nobody here vouches for, or that has expired, is
-/// worse than none: without a token it is refused, where silence would be anonymous.
-fn who(host: &Host, shown: &[CertificateDer<'_>], headers: &http::HeaderMap) -> Result<User, Status> {
+/// Authenticates a request by its headers and the connection's client certificates. As in the real server, an
+/// untrusted or expired certificate without a token is rejected rather than treated as anonymous.
+fn authenticate(
+    host: &Host,
+    shown: &[CertificateDer<'_>],
+    headers: &http::HeaderMap,
+) -> Result<User, Status> {
     let now = host.cluster.with(|state| state.now().as_seconds());
     let now = Duration::from_secs(u64::try_from(now).unwrap_or_default());
-    let vouched = host.clients.vouch(shown, now);
+    let vouched = host.clients.verified_certificate(shown, now);
     let user = host.authenticator.authenticate(headers, vouched)?;
     let strange = !shown.is_empty() && vouched.is_none();
     if strange && user == User::anonymous() {
@@ -116,23 +120,24 @@ async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, TransportError> {
     host.pace.catch_up(&host.cluster);
-    let user = match who(&host, &shown, request.headers()) {
+    let user = match authenticate(&host, &shown, request.headers()) {
         Ok(user) => user,
         Err(status) => return Ok(respond(ApiResponse::from_status(&status))),
     };
     let connection = host.cluster.connect_as(client(&request), user);
-    let hollow = hollow(&request);
-    match timeout(REQUEST, connection.handle_with(request, as_json)).await {
-        Ok(Ok(answer)) if hollow.is_some_and(|code| code == answer.status()) => {
+    let streaming = streaming_request(&request);
+    match timeout(REQUEST_TIMEOUT, connection.handle_with(request, as_json)).await {
+        Ok(Ok(response)) if streaming.is_some_and(|code| code == response.status()) => {
             Ok(respond(ApiResponse::from_status(&nothing_runs())))
         }
-        Ok(answer) => answer,
+        Ok(response) => response,
         Err(_) => Ok(respond(ApiResponse::text(504, "the request timed out\n"))),
     }
 }
 
-/// Whether a request is for what runs in a pod, and the code with which the API lets it through: beyond it is nobody to answer.
-fn hollow(request: &Request<Incoming>) -> Option<StatusCode> {
+/// Returns the status code with which authorization succeeds if the request is for a process in a pod (exec,
+/// attach, port-forward), which does not exist here.
+fn streaming_request(request: &Request<Incoming>) -> Option<StatusCode> {
     let path = request.uri().path();
     let (_, last) = path.rsplit_once('/')?;
     match last {
@@ -149,19 +154,19 @@ fn nothing_runs() -> Status {
     Status::new(501, "NotImplemented", text)
 }
 
-/// Bodies in protobuf become JSON; the API knows nothing else.
-fn as_json(call: &mut ApiRequest) -> Result<(), Status> {
-    if call.content_type != protobuf::MEDIA || call.body.is_empty() {
+/// Converts protobuf bodies to JSON, which the API expects.
+fn as_json(request: &mut ApiRequest) -> Result<(), Status> {
+    if request.content_type != protobuf::MEDIA || request.body.is_empty() {
         return Ok(());
     }
-    let decoded = protobuf::decode(Schema::builtin(), &call.body);
+    let decoded = protobuf::decode(Schema::builtin(), &request.body);
     let value = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
-    call.body = value.to_string().into();
-    "application/json".clone_into(&mut call.content_type);
+    request.body = value.to_string().into();
+    "application/json".clone_into(&mut request.content_type);
     Ok(())
 }
 
-/// Whom faults and the trace name: the program in the user agent.
+/// Returns the client's name for faults and traces: the program in the user agent.
 fn client(request: &Request<Incoming>) -> &str {
     let agent = request.headers().get(header::USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or("");

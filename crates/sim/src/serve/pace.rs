@@ -1,4 +1,4 @@
-//! The cluster's clock follows the wall clock, at some speed: takes moments of the runtime's clock, gives advances.
+//! Advances the cluster's clock along with the system clock, at a configurable speed.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::cluster::Cluster;
 
-/// How long the clock may stand still although something is due.
+/// Interval of clock updates while a controller has work to do.
 const TICK: Duration = Duration::from_millis(20);
-/// How long it may stand still when nothing is due: watches end and get bookmarks by it.
+/// Interval of clock updates otherwise; watches need them for deadlines and bookmarks.
 const IDLE: Duration = Duration::from_millis(250);
-/// A cluster that was left alone (a suspended laptop) makes up for at most this much at a time.
-const LEAP: Duration = Duration::from_hours(1);
+/// Maximum simulated time per update after a long pause, such as a suspended laptop.
+const MAX_CATCH_UP: Duration = Duration::from_hours(1);
 
-/// Ties a cluster's clock to the runtime's.
+/// Maps the system clock to the cluster's clock.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     origin: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// From now on a second takes `1 / speed` seconds.
+    /// Creates a mapping at which `speed` seconds of cluster time pass per second.
     pub(super) fn new(cluster: &Cluster, speed: f64) -> Self {
         let speed = if speed.is_finite() {
             speed.clamp(0.0, 1e6)
@@ -38,19 +38,19 @@ impl Pace {
         }
     }
 
-    /// What the cluster's clock should show.
+    /// Returns the current cluster time.
     fn target(&self) -> clock::Instant {
         self.start.plus(self.origin.elapsed().mul_f64(self.speed))
     }
 
-    /// Brings the cluster's clock up to date.
+    /// Advances the cluster's clock to the current cluster time.
     pub(super) fn catch_up(&self, cluster: &Cluster) {
         if self.speed > 0.0 {
-            cluster.advance_to(self.target(), LEAP);
+            cluster.advance_to(self.target(), MAX_CATCH_UP);
         }
     }
 
-    /// Keeps the clock going until told to stop.
+    /// Updates the clock until stopped.
     pub(super) async fn run(self, cluster: Cluster, mut stopped: watch::Receiver<bool>) {
         if self.speed <= 0.0 {
             return;

@@ -1,5 +1,5 @@
-//! Bodies in protobuf: takes what typed clients such as `kubectl create deployment` send, gives the same object as JSON. Answers are
-//! JSON, which every client accepts.
+//! Decodes protobuf request bodies, which typed clients such as `kubectl create deployment` send, into JSON.
+//! Responses are always JSON, which every client accepts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,32 +11,32 @@ use crate::schema::{Schema, Type, TypeId};
 /// The media type.
 pub(super) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with.
+/// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
-/// Objects nest; hostile ones without end.
-const DEEPEST: usize = 64;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
 
-/// Why a body cannot be read.
+/// Errors of decoding a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WireError {
-    /// It is cut short, or no protobuf at all.
+    /// Truncated, or not protobuf.
     #[error("unexpected EOF")]
     Short,
-    /// Not the envelope of Kubernetes.
+    /// The Kubernetes prefix is missing.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Prefix,
-    /// A kind without a Go type here.
+    /// An unknown kind.
     #[error("no kind {1:?} is registered for version {0:?}")]
     Kind(String, String),
-    /// A field of another type than declared.
+    /// A field with an unexpected wire type.
     #[error("proto: wrong wireType = {0}")]
     Wire(u8),
-    /// Nested too deep, or a part that cannot be shown.
+    /// Nested too deeply, or not representable.
     #[error("proto: {0}")]
     Unfit(&'static str),
 }
 
-/// The object in a body, as JSON.
+/// Decodes the object in a body.
 pub(super) fn decode(schema: &Schema, body: &[u8]) -> Result<Value, WireError> {
     let envelope = body.strip_prefix(MAGIC).ok_or(WireError::Prefix)?;
     let (mut meta, mut raw): (&[u8], &[u8]) = (&[], &[]);
@@ -68,14 +68,14 @@ pub(super) fn decode(schema: &Schema, body: &[u8]) -> Result<Value, WireError> {
     Ok(Value::Object(map))
 }
 
-/// One value as it travels.
+/// A value on the wire.
 #[derive(Clone, Copy)]
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message: number and value.
+/// Returns the fields of a message: number and value.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, Wire<'_>), WireError>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -142,7 +142,7 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    /// Reads a message of the struct `id` (or of a struct inlined into it below `above`) into `map`.
+    /// Decodes a message of the struct `id` (or of a struct inlined into it below `above`) into `map`.
     fn fields(
         &self,
         id: TypeId,
@@ -151,7 +151,7 @@ impl Reader<'_> {
         map: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), WireError> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(WireError::Unfit("nested too deep"));
         }
         let fields = &self.schema.get(id).fields;
@@ -171,7 +171,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds one occurrence of a field to what is there.
+    /// Adds one occurrence of a field to `slot`.
     fn put(&self, kind: &Type, wire: Wire<'_>, slot: &mut Value, depth: usize) -> Result<(), WireError> {
         match (kind.pointee(), wire) {
             (Type::List(item), _) => {
@@ -198,7 +198,7 @@ impl Reader<'_> {
         for part in parts(entry) {
             match (part?, item.pointee()) {
                 ((1, Wire::Bytes(bytes)), _) => key = text(bytes),
-                // A list in a map is a message of its own.
+                // A list in a map is a nested message.
                 ((2, Wire::Bytes(bytes)), list @ Type::List(_)) => {
                     for part in parts(bytes) {
                         if let (1, wire) = part? {
@@ -211,7 +211,7 @@ impl Reader<'_> {
             }
         }
         if value.is_null() {
-            // What is left out is the zero value.
+            // Omitted fields have the zero value.
             value = match item.pointee() {
                 Type::Text(_) | Type::Bytes => Value::from(""),
                 Type::Quantity => Value::from("0"),
@@ -233,9 +233,9 @@ impl Reader<'_> {
                 first(bytes)?.map_or("0".into(), |bytes| text(bytes).into())
             }
             (Type::IntOrString, Wire::Bytes(bytes)) => int_or_string(bytes)?,
-            (Type::Time, Wire::Bytes(bytes)) => moment(bytes)?.map_or(Value::Null, |at| at.rfc3339().into()),
+            (Type::Time, Wire::Bytes(bytes)) => time(bytes)?.map_or(Value::Null, |at| at.rfc3339().into()),
             (Type::MicroTime, Wire::Bytes(bytes)) => {
-                moment(bytes)?.map_or(Value::Null, |at| at.rfc3339_micro().into())
+                time(bytes)?.map_or(Value::Null, |at| at.rfc3339_micro().into())
             }
             (Type::Any, Wire::Bytes(bytes)) => match first(bytes)? {
                 None => Value::Null,
@@ -254,7 +254,7 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of field 1.
+/// Returns the bytes of field 1.
 fn first(bytes: &[u8]) -> Result<Option<&[u8]>, WireError> {
     let mut found = None;
     for part in parts(bytes) {
@@ -278,7 +278,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
     Ok(if is_text { words.into() } else { number.into() })
 }
 
-fn moment(bytes: &[u8]) -> Result<Option<Instant>, WireError> {
+fn time(bytes: &[u8]) -> Result<Option<Instant>, WireError> {
     let (mut seconds, mut nanos) = (None, 0_i64);
     for part in parts(bytes) {
         match part? {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A message in a notation for tests: `1:"text"`, `2:{…}`, `3:7`.
+    /// Encodes a message for tests: `1:"text"`, `2:{…}`, `3:7`.
     fn message(fields: &[(u8, Field)]) -> Vec<u8> {
         let mut out = Vec::new();
         for (number, field) in fields {
@@ -375,7 +375,7 @@ mod tests {
                 json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80, "targetPort": "http"}]}}),
             ),
         );
-        // A volume's source is inlined: one message more on the wire, none in JSON.
+        // A volume's source is inlined: a nested message on the wire, but not in JSON.
         let volume = Message(vec![
             (1, Text("v")),
             (2, Message(vec![(6, Message(vec![(1, Text("c"))]))])),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn invalid_bodies_are_rejected() {
         let prefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
         check(b"{}", Err(prefix));
         check(&[MAGIC, &[0x0A, 0x7F]].concat(), Err("unexpected EOF"));

@@ -1,8 +1,9 @@
-//! Throw-away certificates: takes nothing, gives an authority, a TLS acceptor for loopback, and certificates for clients. Nothing of it
-//! outlives the process.
+//! An ephemeral CA, the TLS acceptor for loopback, and the verification of client certificates. Nothing is
+//! stored beyond the process.
 //!
-//! Whoever connects may show a certificate, any certificate: as with the real server the handshake asks for one, and who signed it is judged
-//! per request ([`Clients::vouch`]), so that a stranger hears `Unauthorized` and not a broken connection.
+//! As in the real server, the handshake accepts any client certificate, and the CA is verified per request
+//! ([`Clients::verified_certificate`]), so that a client with an untrusted certificate receives
+//! `Unauthorized` instead of a TLS error.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::ServeError;
 
-/// Names a client may know the server by.
+/// Subject alternative names of the server.
 const NAMES: [&str; 5] = [
     "localhost",
     "kubernetes",
@@ -31,20 +32,20 @@ const NAMES: [&str; 5] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// The common name of the authority.
+/// The common name of the CA.
 pub(super) const AUTHORITY_NAME: &str = "mainstay sandbox";
 
-/// What the server shows, and who vouches for it.
+/// The server's TLS identity.
 pub(super) struct Identity {
-    /// Signs for the server and its clients.
+    /// The CA for the server and its clients.
     pub(super) authority: Authority,
-    /// Takes connections.
+    /// The TLS acceptor.
     pub(super) acceptor: TlsAcceptor,
-    /// Knows the clients.
+    /// Verifies client certificates.
     pub(super) clients: Clients,
 }
 
-/// Who signs certificates.
+/// The CA.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl std::fmt::Debug for Authority {
@@ -54,23 +55,23 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Its certificate, as PEM.
+    /// Returns the CA certificate as PEM.
     pub(super) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// What it signs with.
+    /// Returns the CA's private key.
     pub(super) fn key(&self) -> &KeyPair {
         self.0.key()
     }
 }
 
-/// Judges certificates of clients.
+/// Verifies client certificates.
 #[derive(Clone, Debug)]
 pub(super) struct Clients(Arc<dyn ClientCertVerifier>);
 
 impl Clients {
-    fn of(authority: &Authority, provider: &Arc<CryptoProvider>) -> Result<Self, ServeError> {
+    fn new(authority: &Authority, provider: &Arc<CryptoProvider>) -> Result<Self, ServeError> {
         let mut roots = RootCertStore::empty();
         roots.add(authority.0.der().clone())?;
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
@@ -80,8 +81,12 @@ impl Clients {
         Ok(Self(verifier))
     }
 
-    /// The certificate at the head of `chain`, if our authority vouches for it at this time.
-    pub(super) fn vouch<'c>(&self, chain: &'c [CertificateDer<'_>], now: Duration) -> Option<&'c [u8]> {
+    /// Returns the first certificate of `chain` if it was issued by our CA and is valid at `now`.
+    pub(super) fn verified_certificate<'c>(
+        &self,
+        chain: &'c [CertificateDer<'_>],
+        now: Duration,
+    ) -> Option<&'c [u8]> {
         let (first, rest) = chain.split_first()?;
         let now = UnixTime::since_unix_epoch(now);
         let verified = self.0.verify_client_cert(first, rest, now);
@@ -89,11 +94,11 @@ impl Clients {
     }
 }
 
-/// Lets every certificate through whose owner has its key.
+/// Accepts every client certificate with a valid signature.
 #[derive(Debug)]
-struct Anyone(Clients);
+struct AcceptAnyCertificate(Clients);
 
-impl ClientCertVerifier for Anyone {
+impl ClientCertVerifier for AcceptAnyCertificate {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.0.0.root_hint_subjects()
     }
@@ -135,17 +140,17 @@ impl ClientCertVerifier for Anyone {
 }
 
 impl Identity {
-    /// A new authority and a server certificate signed by it.
-    pub(super) fn make() -> Result<Self, ServeError> {
+    /// Creates a CA and a server certificate issued by it.
+    pub(super) fn generate() -> Result<Self, ServeError> {
         let authority = Authority(CertifiedIssuer::self_signed(authority(), KeyPair::generate()?)?);
         let key = KeyPair::generate()?;
         let certificate = server()?.signed_by(&key, &authority.0)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let clients = Clients::of(&authority, &provider)?;
+        let clients = Clients::new(&authority, &provider)?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(Arc::new(Anyone(clients.clone())))
+            .with_client_cert_verifier(Arc::new(AcceptAnyCertificate(clients.clone())))
             .with_single_cert(vec![certificate.der().clone()], key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self {

@@ -1,5 +1,5 @@
-//! What the cluster's controllers want to know from webhooks: takes their questions, asks them outside, gives them the answers. Each question on
-//! its own: a webhook that keeps silent holds up nobody else.
+//! Sends the pending webhook calls of controllers. Calls run concurrently: a slow webhook does not delay
+//! others.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 
-/// How long a question may lie.
+/// Interval of checks for pending calls.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs until told to stop.
+/// Runs until stopped.
 pub(super) async fn run(cluster: Cluster, mut stopped: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut under_way = JoinSet::new();
+    let mut running = JoinSet::new();
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
             _ = ticks.tick() => {}
-            Some(_) = under_way.join_next() => {}
+            Some(_) = running.join_next() => {}
         }
-        for question in cluster.take_webhook_calls() {
+        for call in cluster.take_webhook_calls() {
             let cluster = cluster.clone();
-            under_way.spawn(async move {
-                let reply = cluster.call_webhook(&question).await;
-                cluster.accept_webhook_reply(&question, reply);
+            running.spawn(async move {
+                let reply = cluster.call_webhook(&call).await;
+                cluster.accept_webhook_reply(&call, reply);
             });
         }
     }

@@ -67,8 +67,8 @@ fn validation(value: &Value, path: &Path, errors: &mut FieldErrors) {
 }
 
 fn compiles(source: &str, path: &Path, errors: &mut FieldErrors) {
-    if let Err(words) = Expression::new(source).program {
-        errors.invalid(path, source, words);
+    if let Err(error) = Expression::new(source).program {
+        errors.invalid(path, source, format!("compilation failed: {error}"));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{BINDINGS, POLICIES};
-use crate::cel::{self, Program, Type};
+use crate::cel::{self, CompileError, Program, Type};
 use crate::state::State;
 use crate::tree;
 
@@ -40,7 +40,7 @@ pub(super) struct Binding {
 #[derive(Debug)]
 pub(super) struct Expression {
     pub source: String,
-    pub program: Result<Program, String>,
+    pub program: Result<Program, CompileError>,
 }
 
 /// A validation and the message for its failure.
@@ -68,7 +68,7 @@ impl Expression {
         let compiled = cel::compile(source, &names).map(|(program, _)| program);
         Self {
             source: source.to_owned(),
-            program: compiled.map_err(|report| format!("compilation failed: {report}")),
+            program: compiled,
         }
     }
 }

@@ -7,6 +7,28 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
+/// Errors of resolving a `paramRef`, with the texts of the real API server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParamError {
+    /// The cluster does not serve the `paramKind`.
+    #[error("paramKind kind `{version}, Kind={kind}` not known")]
+    UnknownKind {
+        /// The API version.
+        version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// A cluster-scoped parameter is referred to with a namespace.
+    #[error("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")]
+    UnexpectedNamespace,
+    /// A namespaced parameter is required for a cluster-scoped object.
+    #[error("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")]
+    MissingNamespace,
+    /// No parameter was found, and the binding denies in this case.
+    #[error("no params found for policy binding with `Deny` parameterNotFoundAction")]
+    NotFound,
+}
+
 /// Returns the parameter objects to evaluate the policy with: a single `None` if it has no parameters, an
 /// empty list if it need not be evaluated.
 pub(super) fn collect(
@@ -14,28 +36,28 @@ pub(super) fn collect(
     policy: &Policy,
     binding: &Value,
     namespace: &str,
-) -> Result<Vec<Option<Value>>, String> {
+) -> Result<Vec<Option<Value>>, ParamError> {
     let reference = tree::get(binding, &["paramRef"]).filter(|reference| reference.is_object());
     let (Some((version, kind)), Some(reference)) = (&policy.param_kind, reference) else {
         return Ok(vec![None]);
     };
     let Some(resource) = state.resources.find_kind(version, kind).cloned() else {
-        return Err(format!("paramKind kind `{version}, Kind={kind}` not known"));
+        return Err(ParamError::UnknownKind {
+            version: version.clone(),
+            kind: kind.clone(),
+        });
     };
-    let asked = tree::text(reference, &["namespace"]);
-    let place = match (resource.namespaced, asked) {
+    let requested = tree::text(reference, &["namespace"]);
+    let scope = match (resource.namespaced, requested) {
         (false, "") => "",
         (false, _) => {
-            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".into());
+            return Err(ParamError::UnexpectedNamespace);
         }
         (true, "") if namespace.is_empty() => {
-            return Err(
-                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
-                    .into(),
-            );
+            return Err(ParamError::MissingNamespace);
         }
         (true, "") => namespace,
-        (true, asked) => asked,
+        (true, requested) => requested,
     };
     let name = tree::text(reference, &["name"]);
     let shown = |object: &std::sync::Arc<crate::object::Object>| {
@@ -45,7 +67,7 @@ pub(super) fn collect(
         let selector = LabelSelector::from_object(reference.get("selector"));
         state
             .store
-            .range(&resource.table, place, None)
+            .range(&resource.table, scope, None)
             .map(|(_, object)| shown(object))
             .filter(|object| {
                 let labels = object
@@ -55,7 +77,7 @@ pub(super) fn collect(
             })
             .collect()
     } else {
-        let key = crate::object::key(place, name);
+        let key = crate::object::key(scope, name);
         state
             .store
             .get(&resource.table, &key)
@@ -64,7 +86,7 @@ pub(super) fn collect(
             .collect()
     };
     if found.is_empty() && tree::text(reference, &["parameterNotFoundAction"]) == "Deny" {
-        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
+        return Err(ParamError::NotFound);
     }
     Ok(found)
 }

@@ -104,7 +104,7 @@ impl<'s> Names<'s> for Scope<'s> {
             "namespaceObject" => &variables.namespace,
             other => return self.variable(other.strip_prefix("variables.")?, cost),
         };
-        Some(Ok(Val::of(value, None)))
+        Some(Ok(Val::from_json(value, None)))
     }
 }
 
@@ -120,7 +120,7 @@ impl<'s> Scope<'s> {
         self.known.borrow_mut().insert(name.to_owned(), pending);
         let outcome = match &expression.program {
             Ok(program) => program.run(self, cost),
-            Err(words) => Err(Failure::Error(words.clone())),
+            Err(error) => Err(Failure::Error(format!("compilation failed: {error}"))),
         };
         self.known.borrow_mut().insert(name.to_owned(), outcome.clone());
         Some(outcome)
@@ -129,7 +129,7 @@ impl<'s> Scope<'s> {
     fn run(&self, expression: &'s Expression, budget: &mut u64) -> Result<Val<'s>, String> {
         let program = match &expression.program {
             Ok(program) => program,
-            Err(words) => return Err(format!("compilation error: {words}")),
+            Err(error) => return Err(format!("compilation error: compilation failed: {error}")),
         };
         let limit = CALL_COST.min(*budget);
         let mut left = limit;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::configuration::Hook;
+use super::error::WebhookError;
 use crate::context::{Context, Destination, WebhookCall, WebhookReply};
 use crate::state::State;
 use crate::status::{Result, Status};
@@ -43,7 +44,7 @@ pub(super) fn send(
     hook: &Hook,
     body: Value,
     context: &mut Context,
-) -> Result<std::result::Result<String, String>> {
+) -> Result<std::result::Result<String, WebhookError>> {
     let url = hook.to.url();
     let handler = state.webhooks.handlers.0.get(&url).cloned();
     let reply = match handler {
@@ -82,8 +83,8 @@ fn missing(state: &State, to: &Destination) -> Option<String> {
     found.is_none().then(|| format!("service {name:?} not found"))
 }
 
-fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, String> {
-    let failed = |why: String| Err(format!("failed to call webhook: {why}"));
+fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, WebhookError> {
+    let failed = |why: String| Err(WebhookError::Call(why));
     let post = |why: &str| format!("Post \"{url}?timeout={}s\": {why}", hook.timeout_seconds);
     match reply {
         WebhookReply::Response(200..=299, text) => Ok(text),

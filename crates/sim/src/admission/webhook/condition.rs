@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::configuration::Hook;
+use super::error::ConditionError;
 use super::{ReviewedWrite, review};
 use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
 use crate::context::Context;
@@ -19,7 +20,7 @@ const BUDGET: u64 = 2_500_000;
 /// A compiled condition.
 #[derive(Debug)]
 pub(super) struct Condition {
-    program: Result<Program, String>,
+    program: Result<Program, ConditionError>,
     expression: String,
 }
 
@@ -32,7 +33,7 @@ impl Condition {
         }
     }
 
-    fn holds<'a>(&'a self, names: &Given<'a>, budget: &mut u64) -> Result<bool, String> {
+    fn holds<'a>(&'a self, names: &Given<'a>, budget: &mut u64) -> Result<bool, ConditionError> {
         let program = self.program.as_ref().map_err(Clone::clone)?;
         let limit = CALL_COST.min(*budget);
         let mut left = limit;
@@ -40,33 +41,33 @@ impl Condition {
         *budget -= limit - left;
         match outcome {
             Ok(Val::Bool(yes)) => Ok(yes),
-            Ok(_) => Err(self.failed("the result is no bool")),
-            Err(Failure::Cost) if limit < CALL_COST => {
-                Err("validation failed due to running out of cost budget, no further validation rules will be run".into())
-            }
+            Ok(_) => Err(self.failed("the result is not a bool")),
+            Err(Failure::Cost) if limit < CALL_COST => Err(ConditionError::Budget),
             Err(failure) => Err(self.failed(&failure.to_string())),
         }
     }
 
-    fn failed(&self, why: &str) -> String {
-        format!("expression '{}' resulted in error: {why}", self.expression)
+    fn failed(&self, reason: &str) -> ConditionError {
+        ConditionError::Evaluate {
+            expression: self.expression.clone(),
+            reason: reason.to_owned(),
+        }
     }
 }
 
 /// Compiles an expression; the error is the text with which the API server rejects it.
-fn compile(expression: &str) -> Result<Program, String> {
+fn compile(expression: &str) -> Result<Program, ConditionError> {
     let names = NAMES.map(|name| (name, Type::Dyn));
-    let compiled = cel::compile(expression, &names);
-    let (program, kind) = compiled.map_err(|report| format!("compilation failed: {report}"))?;
+    let (program, kind) = cel::compile(expression, &names)?;
     match kind {
         Type::Bool => Ok(program),
-        other => Err(format!("must evaluate to bool but got {}", other.name())),
+        other => Err(ConditionError::NotBool(other.name())),
     }
 }
 
 /// Returns the compile error of a match condition's expression.
 pub(crate) fn problem(expression: &str) -> Option<String> {
-    compile(expression).err()
+    compile(expression).err().map(|error| error.to_string())
 }
 
 /// Returns whether all conditions hold. A condition that evaluates to false takes precedence over evaluation
@@ -75,10 +76,10 @@ pub(super) fn decide(
     conditions: &[Condition],
     hook: &Hook,
     reviewed: &ReviewedWrite<'_>,
-    seen_as: &Arc<Resource>,
+    shown_as: &Arc<Resource>,
     context: &Context,
-) -> Result<bool, String> {
-    let mut request = review::request(hook, reviewed, seen_as, "", context);
+) -> Result<bool, ConditionError> {
+    let mut request = review::request(hook, reviewed, shown_as, "", context);
     let mut request = request.get_mut("request").map(Value::take).unwrap_or_default();
     let mut part = |key: &str| {
         let part = request.as_object_mut().and_then(|map| map.remove(key));
@@ -86,11 +87,11 @@ pub(super) fn decide(
     };
     let (object, old, namespace) = (part("object"), part("oldObject"), json!({}));
     let names = Given(vec![
-        ("object", Val::of(&object, None)),
-        ("oldObject", Val::of(&old, None)),
-        ("request", Val::of(&request, None)),
-        // The real server does not show managedFields to match conditions.
-        ("namespaceObject", Val::of(&namespace, None)),
+        ("object", Val::from_json(&object, None)),
+        ("oldObject", Val::from_json(&old, None)),
+        ("request", Val::from_json(&request, None)),
+        // The real server leaves it empty for webhooks.
+        ("namespaceObject", Val::from_json(&namespace, None)),
     ]);
     let mut budget = BUDGET;
     let mut errors = Vec::new();
@@ -104,6 +105,6 @@ pub(super) fn decide(
     match errors.as_slice() {
         [] => Ok(true),
         [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+        many => Err(ConditionError::Several(many.to_vec())),
     }
 }

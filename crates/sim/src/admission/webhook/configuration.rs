@@ -142,24 +142,24 @@ impl Hook {
         if !in_namespace.as_ref().map_or(true, |yes| *yes) || !self.selects_object(reviewed) {
             return Ok(None);
         }
-        let Some(seen_as) = self.matched(state, reviewed, context) else {
+        let Some(shown_as) = self.matched(state, reviewed, context) else {
             return Ok(None);
         };
         in_namespace?;
         if self.conditions.is_empty() {
-            return Ok(Some(seen_as));
+            return Ok(Some(shown_as));
         }
-        match super::condition::decide(&self.conditions, self, reviewed, &seen_as, context) {
-            Ok(true) => Ok(Some(seen_as)),
+        match super::condition::decide(&self.conditions, self, reviewed, &shown_as, context) {
+            Ok(true) => Ok(Some(shown_as)),
             Ok(false) => Ok(None),
             Err(_) if self.ignores_failures => Ok(None),
-            Err(why) => {
+            Err(error) => {
                 let resource = reviewed.attributes.target.resource;
                 let what = Qualified {
                     group: &resource.group,
                     name: &resource.plural,
                 };
-                Err(Status::forbidden(what, super::name(reviewed), &why))
+                Err(Status::forbidden(what, super::name(reviewed), &error.to_string()))
             }
         }
     }

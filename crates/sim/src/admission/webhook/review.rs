@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::ReviewedWrite;
 use super::configuration::Hook;
+use super::error::WebhookError;
 use crate::admission::Operation;
 use crate::context::Context;
 use crate::resource::Resource;
@@ -109,9 +110,9 @@ fn options(reviewed: &ReviewedWrite<'_>, context: &Context) -> Value {
 }
 
 /// Parses and validates the body of a response.
-pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult, String> {
+pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult, WebhookError> {
     let review = parse(text)?;
-    let invalid = |why: String| format!("received invalid webhook response: {why}");
+    let invalid = WebhookError::InvalidResponse;
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
         return Err(invalid("webhook response was absent".into()));
     };
@@ -139,8 +140,8 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult,
 }
 
 /// Parses the body of a response as an `AdmissionReview`.
-fn parse(text: &str) -> Result<Value, String> {
-    let failed = |why: String| format!("failed to call webhook: {why}");
+fn parse(text: &str) -> Result<Value, WebhookError> {
+    let failed = WebhookError::Call;
     if text.is_empty() {
         let why = "0-length response with status code: 200 and content type: application/json";
         return Err(failed(why.into()));
@@ -183,8 +184,8 @@ fn check_patch(hook: &Hook, patch: &str, patch_type: Option<&str>) -> Result<(),
 }
 
 /// Decodes a patch; returns `None` if it has no operations.
-fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, String> {
-    let undecodable = |why: String| format!("received undecodable patch in webhook response: {why}");
+fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, WebhookError> {
+    let undecodable = WebhookError::UndecodablePatch;
     let bytes = STANDARD
         .decode(patch)
         .map_err(|error| undecodable(error.to_string()))?;
@@ -199,7 +200,7 @@ fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, 
     }
     match patch_type {
         Some("JSONPatch") | None => Ok(Some(operations)),
-        Some(other) => Err(format!("unsupported patch type {other:?}")),
+        Some(other) => Err(WebhookError::UnsupportedPatchType(other.to_owned())),
     }
 }
 

@@ -9,14 +9,16 @@ use crate::tree;
 
 const KUBELET: &str = "kubelet";
 
+/// A change of a pod's phase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PhaseChange {
+    pub(super) before: ContainerPhase,
+    pub(super) after: ContainerPhase,
+}
+
 /// Records the events of a phase change.
-pub(super) fn phase_changed(
-    state: &mut State,
-    key: &str,
-    node: &str,
-    (before, after): (ContainerPhase, ContainerPhase),
-) {
-    match (before, after) {
+pub(super) fn phase_changed(state: &mut State, key: &str, node: &str, change: PhaseChange) {
+    match (change.before, change.after) {
         (ContainerPhase::Running { .. }, ContainerPhase::Running { .. }) => {}
         (_, ContainerPhase::Running { .. }) => record_per_container(state, key, node, &started),
         (_, ContainerPhase::BackOff) => record_per_container(state, key, node, &crashed),

@@ -1,4 +1,4 @@
-//! Keys to the door: takes users, gives each a secret that the cluster recognises from then on.
+//! Issues bearer tokens, signing keys and serial numbers from system randomness.
 
 use std::fmt::Write as _;
 
@@ -7,17 +7,18 @@ use crate::cluster::Cluster;
 
 use super::ServeError;
 
-/// Bytes of a secret.
+/// Length of a secret in bytes.
 const LENGTH: usize = 32;
 
-/// A key for service account tokens that nobody can guess from the seed: strangers on this machine can reach the server.
-pub(super) fn change_lock(cluster: &Cluster) -> Result<(), ServeError> {
+/// Replaces the signing key of service account tokens, which could be derived from the seed: other processes
+/// of this machine can reach the server.
+pub(super) fn replace_signing_key(cluster: &Cluster) -> Result<(), ServeError> {
     let key = random()?;
     cluster.with(|state| state.access.credentials.key = key.to_vec());
     Ok(())
 }
 
-/// A bearer token of `user`.
+/// Issues a bearer token for `user`.
 pub(super) fn issue(cluster: &Cluster, user: User) -> Result<String, ServeError> {
     let secret = random()?.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -27,7 +28,7 @@ pub(super) fn issue(cluster: &Cluster, user: User) -> Result<String, ServeError>
     Ok(secret)
 }
 
-/// A number that no other certificate has.
+/// Returns a random certificate serial number.
 pub(super) fn serial() -> Result<[u8; 8], ServeError> {
     let bytes = random()?;
     Ok(bytes.first_chunk().copied().unwrap_or_default())
