@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use mainstay_testkit::{peer, repository_root};
 use serde::Deserialize;
 
+use crate::build::Profile;
 use crate::measure::measured;
 
 #[derive(clap::Args)]
@@ -107,7 +108,7 @@ fn arguments(program: &Path, chart: &Path) -> Vec<String> {
 
 /// Alternates the programs, so that other load affects both, and takes medians.
 fn whole_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
-    let programs = [crate::build::release_binary()?, peer("helm4")?];
+    let programs = [crate::build::mainstay_binary(Profile::Dist)?, peer("helm4")?];
     let scratch = tempfile::tempdir()?;
     let (mut wall, mut peak) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for _ in 0..runs {
@@ -172,7 +173,7 @@ fn in_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
 
 /// Counts instructions, which do not depend on other load; omitted without valgrind.
 fn instructions(chart: &Path) -> anyhow::Result<Vec<Figure>> {
-    let ours = count_instructions(&crate::build::release_binary()?, chart);
+    let ours = count_instructions(&crate::build::mainstay_binary(Profile::Dist)?, chart);
     let theirs = count_instructions(&peer("helm4")?, chart);
     let Some(ours) = ours else { return Ok(Vec::new()) };
     let name = "template istiod, instructions".to_owned();

@@ -6,22 +6,49 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-/// Builds `mainstay` with the release profile and returns its path.
-pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
+/// A cargo profile.
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    /// What tests are built with; the quick share of proofs uses the same build.
+    Dev,
+    /// Optimised, fast to build.
+    Release,
+    /// What is shipped and measured.
+    Dist,
+}
+
+impl Profile {
+    /// Returns the profile of correctness checks: the quick share reuses the build of the tests.
+    pub(crate) fn for_checks(quick: bool) -> Self {
+        if quick { Self::Dev } else { Self::Release }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Release => "release",
+            Self::Dist => "dist",
+        }
+    }
+}
+
+/// Builds `mainstay` and returns its path.
+pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
+    // With `--workspace` the features are those of `cargo test --workspace`, so nothing is built again.
+    let selection: &[&str] = match profile {
+        Profile::Dev => &["--workspace", "--bin", "mainstay"],
+        Profile::Release | Profile::Dist => &["--package", "mainstay"],
+    };
     let output = cargo()
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "mainstay",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--profile", profile.name()])
+        .args(selection)
+        .arg("--message-format=json-render-diagnostics")
         .current_dir(repository_root())
         .stderr(Stdio::inherit())
         .output()
         .context("starting cargo")?;
     if !output.status.success() {
-        bail!("the release build of mainstay failed");
+        bail!("the {} build of mainstay failed", profile.name());
     }
     let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     messages

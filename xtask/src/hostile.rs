@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
+use crate::build::Profile;
 use crate::measure::{Cost, measured};
 
 /// Limits per case: CPU time, which other load does not affect, and wall time for cases that block.
@@ -68,7 +69,7 @@ pub(crate) struct Arguments {
 
 /// Runs and prints all cases; fails if one has a problem.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let results = run_all(&arguments.only)?;
+    let results = run_all(&arguments.only, Profile::Release)?;
     for result in &results {
         println!("{result}");
     }
@@ -80,9 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs every case whose name contains `only` against the release build.
-pub(crate) fn run_all(only: &str) -> anyhow::Result<Vec<CaseResult>> {
-    let mainstay = crate::build::release_binary()?.display().to_string();
+/// Runs every case whose name contains `only`.
+pub(crate) fn run_all(only: &str, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
+    let mainstay = crate::build::mainstay_binary(profile)?.display().to_string();
     let cases = cases::all()?;
     let wanted = cases.iter().filter(|case| case.name.contains(only));
     wanted.map(|case| run_case(case, &mainstay)).collect()

@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use mainstay_testkit::{peer, repository_root};
 use serde::{Deserialize, Serialize};
 
+use crate::build::Profile;
 use crate::measure::{Cost, measured};
 
 #[derive(clap::Args)]
@@ -19,7 +20,7 @@ pub(crate) struct Arguments {
     /// Number of runs of each
     #[arg(long, default_value_t = 1)]
     runs: usize,
-    /// The release build of mainstay
+    /// The mainstay binary
     #[arg(long)]
     mainstay: PathBuf,
     /// The istioctl peer
@@ -62,7 +63,7 @@ const MANIFESTS: usize = 1_000;
 
 /// Builds the programs, starts a cluster and measures inside it.
 pub(crate) fn measure(runs: usize) -> anyhow::Result<Figures> {
-    let mainstay = crate::build::release_binary()?;
+    let mainstay = crate::build::mainstay_binary(Profile::Dist)?;
     let istioctl = peer("istioctl")?;
     for part in ["etcd", "kube-apiserver"] {
         peer(part)?;

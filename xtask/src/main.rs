@@ -9,6 +9,7 @@ mod bench;
 mod build;
 mod charts;
 mod codegen;
+mod dist;
 mod fuzz;
 mod hostile;
 mod inject_bench;
@@ -51,6 +52,8 @@ enum Task {
         /// Only these; all of them when empty
         names: Vec<String>,
     },
+    /// Build the static binary
+    Dist,
     /// Compare `mainstay template` with the real helm, byte for byte
     Parity(parity::Arguments),
     /// Run a proof and print one row per claim
@@ -88,6 +91,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Charts(arguments) => charts::run(&arguments),
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers { names } => peers::run(&names),
+        Task::Dist => dist::run(),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),

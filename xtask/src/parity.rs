@@ -15,6 +15,8 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use mainstay_testkit::{peer, repository_root};
 
+use crate::build::Profile;
+
 pub(crate) use case::{Case, Kind};
 pub(crate) use compare::{Difference, Programs};
 pub(crate) use functions::fewest_shapes;
@@ -87,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Runs every case, in parallel.
 pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
     let scratch = tempfile::tempdir()?;
-    let programs = programs()?;
+    let programs = programs(Profile::for_checks(arguments.quick))?;
     let mut cases = matrix::cases(&repository_root())?;
     let charts = matrix::charts(&cases);
     let fewest_sets = matrix::fewest_sets(&cases);
@@ -115,10 +117,10 @@ pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-fn programs() -> anyhow::Result<Programs> {
+fn programs(profile: Profile) -> anyhow::Result<Programs> {
     let helm = |name| peer(name).with_context(|| format!("building {name}"));
     Ok(Programs {
-        ours: crate::build::release_binary()?,
+        ours: crate::build::mainstay_binary(profile)?,
         helm4: helm("helm4")?,
         helm3: helm("helm3")?,
     })

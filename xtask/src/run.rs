@@ -4,10 +4,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::build::Profile;
+
 /// Runs the demo on a fresh clone.
 pub(crate) fn run() -> anyhow::Result<()> {
     crate::charts::run(&crate::charts::Arguments::default())?;
-    let mainstay = crate::build::release_binary()?;
+    let mainstay = crate::build::mainstay_binary(Profile::Release)?;
     println!("$ mainstay demo");
     let status = Command::new(&mainstay)
         .arg("demo")

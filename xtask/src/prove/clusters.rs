@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
 use super::row::{Row, RowKind};
-use crate::build;
+use crate::build::{self, Profile};
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -21,7 +21,9 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
             &error,
         )],
     };
-    rows.extend(bench_rows(quick));
+    if !quick {
+        rows.extend(bench_rows());
+    }
     rows
 }
 
@@ -245,9 +247,9 @@ const BOUNDS: &[Bound] = &[
     },
 ];
 
-fn bench_rows(quick: bool) -> Vec<Row> {
-    match figures(quick) {
-        Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures, quick)).collect(),
+fn bench_rows() -> Vec<Row> {
+    match figures() {
+        Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures)).collect(),
         Err(error) => vec![Row::not_measured(
             "the simulator's speed and size",
             "measured",
@@ -258,7 +260,7 @@ fn bench_rows(quick: bool) -> Vec<Row> {
 }
 
 impl Bound {
-    fn row(&self, figures: &BTreeMap<String, f64>, quick: bool) -> Row {
+    fn row(&self, figures: &BTreeMap<String, f64>) -> Row {
         let goal = match (self.at_least, self.below) {
             (Some(least), _) => format!("≥ {least} {}", self.unit),
             (_, Some(most)) => format!("< {most} {}", self.unit),
@@ -269,27 +271,27 @@ impl Bound {
         };
         let met =
             self.at_least.is_none_or(|least| *value >= least) && self.below.is_none_or(|most| *value < most);
-        let share = if quick { " (a tenth of the size)" } else { "" };
-        Row::fast(self.text, format!("{value:.1} {}{share}", self.unit), &goal, met)
+        Row::fast(self.text, format!("{value:.1} {}", self.unit), &goal, met)
     }
 }
 
-/// Parses the lines `name value unit` of the simulator's examples; the quick share divides all counts by ten.
-fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
+/// Parses the lines `name value unit` of the simulator's examples.
+fn figures() -> anyhow::Result<BTreeMap<String, f64>> {
     let mut figures = BTreeMap::new();
     for example in ["large", "day"] {
         let output = build::cargo()
             .args([
                 "run",
                 "--quiet",
-                "--release",
+                "--profile",
+                Profile::Dist.name(),
                 "--package",
                 "mainstay-sim",
                 "--example",
                 example,
                 "--",
             ])
-            .arg(if quick { "10" } else { "1" })
+            .arg("1")
             .current_dir(repository_root())
             .stderr(Stdio::inherit())
             .output()

@@ -21,7 +21,9 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         "no crash, block YAML restored byte for byte",
         quick,
     ));
-    rows.extend(bench_rows(quick));
+    if !quick {
+        rows.extend(bench_rows());
+    }
     rows
 }
 
@@ -242,8 +244,8 @@ fn command_rows() -> Vec<Row> {
     COMMANDS.iter().map(row).collect()
 }
 
-fn bench_rows(quick: bool) -> Vec<Row> {
-    match inject_bench::measure(if quick { 1 } else { 5 }) {
+fn bench_rows() -> Vec<Row> {
+    match inject_bench::measure(5) {
         Ok(figures) => compared(&figures),
         Err(error) => vec![Row::not_measured(
             "speed against istioctl kube-inject",

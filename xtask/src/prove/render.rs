@@ -8,6 +8,7 @@ use mainstay_testkit::repository_root;
 
 use super::fuzzed;
 use super::row::{Row, RowKind};
+use crate::build::Profile;
 use crate::parity::{self, Kind};
 use crate::{bench, build, hostile};
 
@@ -15,8 +16,10 @@ use crate::{bench, build, hostile};
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = parity_rows(quick);
     rows.extend(differential_rows(quick));
-    rows.extend(bench_rows(quick));
-    rows.extend(hostile_rows());
+    if !quick {
+        rows.extend(bench_rows());
+    }
+    rows.extend(hostile_rows(Profile::for_checks(quick)));
     rows.extend(fuzzed::rows(
         |target| !target.starts_with("inject"),
         "no crash",
@@ -170,8 +173,8 @@ fn parse_count_line(line: &str) -> Option<(String, String)> {
         .then(|| (name.to_owned(), counts.to_owned()))
 }
 
-fn bench_rows(quick: bool) -> Vec<Row> {
-    let figures = match bench::measure(quick) {
+fn bench_rows() -> Vec<Row> {
+    let figures = match bench::measure(false) {
         Ok(figures) => figures,
         Err(error) => {
             return vec![Row::not_measured(
@@ -188,9 +191,9 @@ fn bench_rows(quick: bool) -> Vec<Row> {
         .collect()
 }
 
-fn hostile_rows() -> Vec<Row> {
+fn hostile_rows(profile: Profile) -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    match hostile::run_all("") {
+    match hostile::run_all("", profile) {
         Ok(results) => {
             for result in results.iter().filter(|result| result.problem.is_some()) {
                 println!("{result}");

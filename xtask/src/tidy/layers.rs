@@ -31,7 +31,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "domain",
-        crates: &["mainstay-inject", "mainstay-mesh"],
+        crates: &["mainstay-inject", "mainstay-mesh", "mainstay-rollout"],
     },
     Layer {
         name: "I/O",

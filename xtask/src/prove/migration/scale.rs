@@ -18,7 +18,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     } else {
         ["1000", "10000", "100"]
     };
-    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let profile: &[&str] = if quick { &[] } else { &["--profile", "dist"] };
     let mut rows = vec![match example("mainstay-operator", "migrate", profile, &size) {
         Err(error) => Row::not_measured(TEXT, GOAL, RowKind::Correctness, &error),
         Ok(text) => {
@@ -43,7 +43,7 @@ fn cost(quick: bool) -> Row {
     } else {
         [("100", "1000"), ("1000", "10000")]
     };
-    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let profile: &[&str] = if quick { &[] } else { &["--profile", "dist"] };
     let mut figures = Vec::new();
     for (namespaces, workloads) in sizes {
         let arguments = ["--served", namespaces, workloads, "100"];
@@ -106,7 +106,7 @@ pub(super) fn rehearsal(quick: bool) -> Row {
         "rehearsal of 10,000 workloads, from the snapshot's file to the page"
     };
     let goal = "< 2 s";
-    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let profile: &[&str] = if quick { &[] } else { &["--profile", "dist"] };
     match example("mainstay-rehearsal", "rehearse", profile, &[]) {
         Err(error) => Row::not_measured(text, goal, RowKind::Performance, &error),
         Ok(output) => {

@@ -161,10 +161,19 @@ impl Bound {
 /// Parses the lines `figure name value unit` of the example; the quick share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     for arguments in [
-        &["build", "--release", "--package", "mainstay", "--bin", "mainstay"][..],
         &[
             "build",
-            "--release",
+            "--profile",
+            "dist",
+            "--package",
+            "mainstay",
+            "--bin",
+            "mainstay",
+        ][..],
+        &[
+            "build",
+            "--profile",
+            "dist",
             "--package",
             "mainstay-operator",
             "--example",
@@ -177,7 +186,8 @@ fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
         .args([
             "run",
             "--quiet",
-            "--release",
+            "--profile",
+            "dist",
             "--package",
             "mainstay-operator",
             "--example",

@@ -1,0 +1,68 @@
+//! Names of generated objects. They depend on immutable data only, are valid DNS labels and at most 63 bytes long.
+
+use sha2::{Digest, Sha256};
+
+/// Maximum length of a DNS label.
+const MAX_LEN: usize = 63;
+
+/// Length of the hash suffix of a shortened name.
+const HASH_LEN: usize = 8;
+
+/// Returns the name of a component's workload: `REVISION-COMPONENT`.
+#[must_use]
+pub fn object_name(revision: &str, component: &str) -> String {
+    shorten(&format!("{revision}-{component}"))
+}
+
+/// Returns the name of a component's Service: the revision if it has one component, else `REVISION-COMPONENT`.
+#[must_use]
+pub fn service_name(revision: &str, component: &str, components: usize) -> String {
+    if components == 1 {
+        shorten(revision)
+    } else {
+        object_name(revision, component)
+    }
+}
+
+/// Cuts a name that is too long and appends a hash of the whole name.
+fn shorten(name: &str) -> String {
+    if name.len() <= MAX_LEN {
+        return name.to_owned();
+    }
+    let hash: String = Sha256::digest(name.as_bytes())
+        .iter()
+        .take(HASH_LEN / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let end = (0..=MAX_LEN - HASH_LEN - 1)
+        .rev()
+        .find(|end| name.is_char_boundary(*end));
+    let head = name
+        .get(..end.unwrap_or(0))
+        .unwrap_or_default()
+        .trim_end_matches('-');
+    format!("{head}-{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_proposal() {
+        assert_eq!(object_name("example-app-v1", "testsvc"), "example-app-v1-testsvc");
+        assert_eq!(service_name("example-app-v1", "testsvc", 1), "example-app-v1");
+        assert_eq!(
+            service_name("example-app-v1", "testsvc", 2),
+            "example-app-v1-testsvc"
+        );
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_distinct() {
+        let long = "a".repeat(60);
+        let (one, two) = (object_name(&long, "one"), object_name(&long, "two"));
+        assert_eq!(one.len(), 63);
+        assert_ne!(one, two);
+    }
+}

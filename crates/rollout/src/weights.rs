@@ -1,0 +1,92 @@
+//! Computes traffic weights per cluster.
+//!
+//! A proxy does not skip a destination without endpoints, so weights are distributed over the revisions that are
+//! available in the cluster, and always sum to 100.
+
+use crate::division::{Share, divide};
+
+/// Sum of the weights of one route.
+const TOTAL: u32 = 100;
+
+/// A revision behind a route, in one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Name of the revision.
+    pub revision: String,
+    /// Requested weight.
+    pub weight: u32,
+    /// Available replicas in this cluster.
+    pub available: u32,
+}
+
+/// Reason that no weights can be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeightError {
+    /// No requested revision has an available replica; the route must not change.
+    #[error("no revision with a weight is available")]
+    NoAvailableBackend,
+}
+
+/// Returns the weight of each backend, in order. Unavailable revisions get 0; the others share 100 in proportion to
+/// their requested weights.
+pub fn effective_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
+    distribute(backends, |backend| backend.weight)
+}
+
+/// Returns weights in proportion to the available replicas, for routes without weights.
+pub fn replica_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
+    distribute(backends, |backend| backend.available)
+}
+
+fn distribute(backends: &[Backend], weight: impl Fn(&Backend) -> u32) -> Result<Vec<u32>, WeightError> {
+    let shares: Vec<Share> = backends
+        .iter()
+        .map(|backend| {
+            let weight = if backend.available > 0 { weight(backend) } else { 0 };
+            Share::new(backend.revision.clone(), weight)
+        })
+        .collect();
+    if shares.iter().all(|share| share.weight == 0) {
+        return Err(WeightError::NoAvailableBackend);
+    }
+    Ok(divide(TOTAL, &shares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backends(rows: &[(u32, u32)]) -> Vec<Backend> {
+        let row = |(index, (weight, available)): (usize, &(u32, u32))| Backend {
+            revision: format!("v{index}"),
+            weight: *weight,
+            available: *available,
+        };
+        rows.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn unavailable_revisions_get_no_traffic() {
+        assert_eq!(
+            effective_weights(&backends(&[(50, 1), (30, 0), (20, 1)])).unwrap(),
+            [71, 0, 29]
+        );
+        assert_eq!(
+            effective_weights(&backends(&[(50, 5), (50, 5)])).unwrap(),
+            [50, 50]
+        );
+    }
+
+    #[test]
+    fn a_route_without_available_revision_does_not_change() {
+        assert_eq!(
+            effective_weights(&backends(&[(50, 0), (0, 3)])),
+            Err(WeightError::NoAvailableBackend)
+        );
+    }
+
+    #[test]
+    fn weights_can_follow_replicas() {
+        assert_eq!(replica_weights(&backends(&[(0, 3), (0, 1)])).unwrap(), [75, 25]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Properties of division, placement, weights and names over random cases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainstay_rollout::{
+    Backend, Candidate, IntOrPercent, Selector, Share, divide, effective_weights, object_name, select,
+};
+use mainstay_testkit::{Random, case_count};
+
+const CASES: usize = 10_000;
+
+fn each_case(seed: u64, mut check: impl FnMut(&mut Random)) {
+    let mut random = Random::new(seed);
+    for _ in 0..case_count(CASES) {
+        check(&mut random);
+    }
+}
+
+fn shares(random: &mut Random) -> Vec<Share> {
+    let count = 1 + random.below(6);
+    (0..count)
+        .map(|index| Share {
+            min: if random.chance(1, 4) {
+                random.below(3) as u32
+            } else {
+                0
+            },
+            max: random.chance(1, 4).then(|| random.below(12) as u32),
+            ..Share::new(format!("c{index}"), random.below(200) as u32)
+        })
+        .collect()
+}
+
+/// P1: a division sums to the total as far as bounds allow, and never decreases when the total grows.
+#[test]
+fn division_is_complete_and_monotone() {
+    each_case(1, |random| {
+        let shares = shares(random);
+        let total = random.below(60) as u32;
+        let (now, next) = (divide(total, &shares), divide(total + 1, &shares));
+        let sum: u32 = now.iter().sum();
+        assert!(sum <= total);
+        let is_full =
+            |(share, count): (&Share, &u32)| share.weight == 0 || share.max.is_some_and(|max| *count >= max);
+        assert!(
+            sum == total || shares.iter().zip(&now).all(is_full),
+            "{shares:?} {total} {now:?}"
+        );
+        assert!(
+            now.iter().zip(&next).all(|(now, next)| now <= next),
+            "{shares:?} {now:?} {next:?}"
+        );
+    });
+}
+
+/// P2: cumulative steps never decrease and end at the target.
+#[test]
+fn steps_are_monotone_and_reach_the_target() {
+    each_case(2, |random| {
+        let total = random.below(200) as u32;
+        let (low, high) = (random.below(101) as u32, random.below(101) as u32);
+        let step = |percent| IntOrPercent::Percent(percent).resolve_step(total);
+        assert!(step(low.min(high)) <= step(low.max(high)));
+        assert_eq!(step(100), total);
+    });
+}
+
+/// P4: weights sum to 100 and never point at an unavailable revision.
+#[test]
+fn weights_sum_to_100_over_available_revisions() {
+    each_case(4, |random| {
+        let backends: Vec<Backend> = (0..1 + random.below(5))
+            .map(|index| Backend {
+                revision: format!("v{index}"),
+                weight: random.below(101) as u32,
+                available: random.below(4) as u32,
+            })
+            .collect();
+        let usable = |backend: &Backend| backend.available > 0 && backend.weight > 0;
+        match effective_weights(&backends) {
+            Ok(weights) => {
+                assert_eq!(weights.iter().sum::<u32>(), 100);
+                let wrong = backends
+                    .iter()
+                    .zip(&weights)
+                    .find(|(backend, weight)| **weight > 0 && !usable(backend));
+                assert_eq!(wrong, None);
+            }
+            Err(_) => assert!(!backends.iter().any(usable)),
+        }
+    });
+}
+
+/// P7: adding or removing a cluster moves only the keys that it gains or loses.
+#[test]
+fn rendezvous_hashing_moves_only_necessary_keys() {
+    let candidate = |index: usize| Candidate {
+        name: format!("cluster-{index}"),
+        labels: BTreeMap::new(),
+        is_schedulable: true,
+    };
+    let selector = Selector {
+        count: Some(1),
+        ..Selector::default()
+    };
+    let mut moved = 0;
+    let candidates: Vec<Candidate> = (0..10).map(candidate).collect();
+    each_case(7, |random| {
+        let key = format!("ns/app-{}/a=b/0", random.next_u64());
+        let choose =
+            |candidates: &[Candidate]| select(&key, &selector, candidates, &BTreeSet::new()).unwrap();
+        let before = choose(&candidates[..9]);
+        let after = choose(&candidates);
+        assert!(before == after || after == ["cluster-9"], "{before:?} {after:?}");
+        moved += usize::from(before != after);
+    });
+    let share = moved as f64 / case_count(CASES) as f64;
+    assert!(
+        (0.08..0.12).contains(&share),
+        "{share} of the keys moved to one of ten clusters"
+    );
+}
+
+/// P10: names are valid DNS labels of at most 63 bytes and distinct for distinct inputs of equal length.
+#[test]
+fn names_are_valid_and_distinct() {
+    each_case(10, |random| {
+        let mut word = |max| -> String {
+            let length = 1 + random.below(max);
+            let letters: String = (0..length)
+                .map(|_| *random.pick(&['a', 'b', 'c', '0', '9']))
+                .collect();
+            format!("a{letters}")
+        };
+        let (revision, component) = (word(60), word(30));
+        let name = object_name(&revision, &component);
+        assert!(name.len() <= 63 && !name.ends_with('-'));
+        assert!(
+            name.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        );
+        assert_ne!(name, object_name(&revision, &format!("{component}0")));
+    });
+}
