@@ -6,6 +6,7 @@
 //! strings need not be UTF-8.
 
 pub mod float;
+pub mod number;
 pub mod path;
 pub mod quote;
 pub mod time;

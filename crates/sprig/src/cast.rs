@@ -1,8 +1,7 @@
 //! Conversion of any value to a number, as Go's `cast` package does; zero for other values.
 
+use mainstay_gostd::number::{parse_float, parse_int};
 use mainstay_template::Value;
-
-use crate::number;
 
 /// `cast.ToInt64`, and `cast.ToInt` on a 64-bit machine.
 pub(crate) fn to_int(value: &Value) -> i64 {
@@ -11,7 +10,7 @@ pub(crate) fn to_int(value: &Value) -> i64 {
         Value::Uint(value, ..) => *value as i64,
         Value::Float(value) => truncated(*value),
         Value::Bool(value) => i64::from(*value),
-        Value::String(text) => number::parse_int(without_zero_fraction(text), 0).unwrap_or(0),
+        Value::String(text) => parse_int(without_zero_fraction(text), 0).unwrap_or(0),
         Value::Object(object) if is_calendar(&object.type_name()) => to_int(&object.plain()),
         _ => 0,
     }
@@ -24,7 +23,7 @@ pub(crate) fn to_float(value: &Value) -> f64 {
         Value::Uint(value, ..) => *value as f64,
         Value::Float(value) => *value,
         Value::Bool(value) => f64::from(u8::from(*value)),
-        Value::String(text) => number::parse_float(text).unwrap_or(0.0),
+        Value::String(text) => parse_float(text).unwrap_or(0.0),
         Value::Object(object) if is_calendar(&object.type_name()) => to_float(&object.plain()),
         _ => 0.0,
     }

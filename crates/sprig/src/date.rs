@@ -9,6 +9,7 @@ mod parse;
 mod time;
 mod zone;
 
+use mainstay_gostd::number::{IntError, parse_int};
 use mainstay_gostd::time::{HOUR, MINUTE, SECOND, format_duration, parse_duration, round_duration};
 use mainstay_template::{Call, Failure, Function, IntKind, Type, Value};
 
@@ -117,29 +118,19 @@ fn ago(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn duration_from_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
     let seconds = match call.args.first() {
-        Some(Value::String(text)) => parse_int(text),
+        Some(Value::String(text)) => int_or_nearest(text),
         Some(Value::Int(seconds, IntKind::Int64)) => *seconds,
         _ => 0,
     };
     Ok(format_duration(seconds.wrapping_mul(SECOND)).into())
 }
 
-/// Returns the value of `strconv.ParseInt` regardless of its error: the nearest number in range, or zero.
-fn parse_int(text: &[u8]) -> i64 {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        _ => (false, text),
-    };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return 0;
+/// Returns the number, or the nearest number in range; zero if `text` is not a number.
+fn int_or_nearest(text: &[u8]) -> i64 {
+    match parse_int(text, 10) {
+        Ok(number) | Err(IntError::Range(number)) => number,
+        Err(IntError::Syntax) => 0,
     }
-    digits.iter().fold(0, |value: i64, digit| {
-        let digit = i64::from(digit - b'0');
-        value
-            .saturating_mul(10)
-            .saturating_add(if negative { -digit } else { digit })
-    })
 }
 
 fn duration_round(call: &mut Call<'_>) -> Result<Value, Failure> {

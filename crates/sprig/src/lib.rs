@@ -19,7 +19,6 @@ mod flow;
 mod json;
 mod list;
 mod network;
-mod number;
 mod numeric;
 mod os;
 mod path;

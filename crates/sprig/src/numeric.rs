@@ -5,11 +5,11 @@ mod decimal;
 mod float;
 mod range;
 
+use mainstay_gostd::number::{IntError, parse_int};
 use mainstay_template::Type::{Any, String};
 use mainstay_template::{Call, Failure, Function, Value};
 
 use crate::cast::{to_float, to_int};
-use crate::number::{self, NotInt};
 use crate::table::{fixed, variadic};
 use crate::text;
 
@@ -46,9 +46,9 @@ fn folded(call: &mut Call<'_>, fold: fn(i64, i64) -> i64) -> Result<Value, Failu
 }
 
 fn atoi(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let number = match number::parse_int(&call.str(0), 10) {
-        Ok(number) | Err(NotInt::Range(number)) => number,
-        Err(NotInt::Syntax) => 0,
+    let number = match parse_int(&call.str(0), 10) {
+        Ok(number) | Err(IntError::Range(number)) => number,
+        Err(IntError::Syntax) => 0,
     };
     Ok(Value::int(number))
 }
@@ -68,7 +68,7 @@ fn float64(call: &mut Call<'_>) -> Result<Value, Failure> {
 /// Parses octal digits; returns zero if they are invalid.
 fn to_decimal(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = text::display(call.meter, &call.arg(0))?;
-    Ok(Value::int64(number::parse_int(&text, 8).unwrap_or(0)))
+    Ok(Value::int64(parse_int(&text, 8).unwrap_or(0)))
 }
 
 fn add1(call: &mut Call<'_>) -> Result<Value, Failure> {

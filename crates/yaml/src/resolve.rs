@@ -1,6 +1,8 @@
 //! Resolution of plain scalars to the values that go-yaml sees in them. Quotes and tags are handled by the
 //! caller.
 
+use mainstay_gostd::number::{IntError, parse_int, parse_uint};
+
 use crate::timestamp;
 
 /// The value of a plain scalar.
@@ -177,46 +179,13 @@ fn joined_number(text: &str, version: GoYamlVersion) -> Resolved {
         .unwrap_or(Resolved::Text)
 }
 
-/// `strconv.ParseInt(text, 0, 64)`, then `ParseUint`.
+/// Parses an integer as `strconv.ParseInt` or `strconv.ParseUint` with base 0.
 fn whole(text: &str) -> Option<Resolved> {
-    let (sign, digits) = match text.split_at_checked(1)? {
-        ("-", rest) => (Some('-'), rest),
-        ("+", rest) => (Some('+'), rest),
-        _ => (None, text),
-    };
-    let (base, digits) = base(digits)?;
-    let size = unsigned(digits, base)?;
-    if sign == Some('-') {
-        return (size <= 1 << 63).then(|| Resolved::Int((size as i64).wrapping_neg()));
-    }
-    match i64::try_from(size) {
+    match parse_int(text.as_bytes(), 0) {
         Ok(value) => Some(Resolved::Int(value)),
-        Err(_) if sign.is_none() => Some(Resolved::Uint(size)),
-        Err(_) => None,
+        Err(IntError::Syntax) => None,
+        Err(IntError::Range(_)) => parse_uint(text.as_bytes(), 0).ok().map(Resolved::Uint),
     }
-}
-
-/// Splits Go's base prefix from the digits; a leading `0` means octal.
-fn base(digits: &str) -> Option<(u32, &str)> {
-    let Some(rest) = digits.strip_prefix('0') else {
-        return (!digits.is_empty()).then_some((10, digits));
-    };
-    let prefixed = rest.len() >= 2;
-    Some(match rest.bytes().next() {
-        Some(b'b' | b'B') if prefixed => (2, rest.get(1..)?),
-        Some(b'o' | b'O') if prefixed => (8, rest.get(1..)?),
-        Some(b'x' | b'X') if prefixed => (16, rest.get(1..)?),
-        None => (10, digits),
-        Some(_) => (8, rest),
-    })
-}
-
-fn unsigned(digits: &str, base: u32) -> Option<u64> {
-    // The standard parser would accept a second sign.
-    if digits.starts_with(['+', '-']) {
-        return None;
-    }
-    u64::from_str_radix(digits, base).ok()
 }
 
 /// go-yaml's second attempt at `0b…`, and v3's at `0o…`: here a sign may follow the prefix.

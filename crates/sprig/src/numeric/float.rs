@@ -1,11 +1,11 @@
 //! Float functions: sums and products use exact decimals, extremes and rounding use Go's `math`.
 
+use mainstay_gostd::number::ldexp;
 use mainstay_template::Type::{Any, Float64, Int};
 use mainstay_template::{Call, Failure, Function, Value};
 
 use super::decimal::Decimal;
 use crate::cast::to_float;
-use crate::number::ldexp;
 use crate::table::{fixed, variadic};
 
 pub(super) const TABLE: &[Function] = &[

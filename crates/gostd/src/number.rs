@@ -1,56 +1,74 @@
-//! Parses numbers as Go's `strconv` does.
+//! Numbers in text, as `strconv` parses them.
 
-/// A text that is not an integer.
+/// The reason why a text is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotInt {
-    /// The syntax is invalid.
+pub enum IntError<T> {
+    /// The text is not an integer.
     Syntax,
-    /// The number is out of range; contains the nearest value.
-    Range(i64),
+    /// The number is out of range; contains the nearest number in range.
+    Range(T),
 }
 
-/// `strconv.ParseInt` with 64 bits; base 0 means that the prefix decides, and allows underscores between
-/// digits.
-pub(crate) fn parse_int(text: &[u8], base: u32) -> Result<i64, NotInt> {
+/// The reason why a text is not a float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloatError {
+    /// The text is not a number.
+    Syntax,
+    /// The number is too large.
+    Range,
+}
+
+/// Parses a signed integer (`strconv.ParseInt` with 64 bits); base 0 determines the base from the prefix and allows
+/// underscores between digits.
+pub fn parse_int(text: &[u8], base: u32) -> Result<i64, IntError<i64>> {
     let (negative, digits) = match text.split_first() {
         Some((b'+', rest)) => (false, rest),
         Some((b'-', rest)) => (true, rest),
         _ => (false, text),
     };
-    let limit = if negative { 1 << 63 } else { (1 << 63) - 1 };
-    let size = parse_size(digits, base)
-        .filter(|_| !digits.is_empty())
-        .ok_or(NotInt::Syntax)?;
-    match size {
-        size if size <= limit && negative => Ok((size as i64).wrapping_neg()),
-        size if size <= limit => Ok(size as i64),
-        _ if negative => Err(NotInt::Range(i64::MIN)),
-        _ => Err(NotInt::Range(i64::MAX)),
-    }
+    let nearest = if negative { i64::MIN } else { i64::MAX };
+    let size = parse_uint(digits, base).map_err(|error| match error {
+        IntError::Syntax => IntError::Syntax,
+        IntError::Range(_) => IntError::Range(nearest),
+    })?;
+    let value = if negative {
+        0_i64.checked_sub_unsigned(size)
+    } else {
+        i64::try_from(size).ok()
+    };
+    value.ok_or(IntError::Range(nearest))
 }
 
-/// Returns the value of the digits; values above 64 bits are not distinguished.
-fn parse_size(text: &[u8], base: u32) -> Option<u64> {
-    let (radix, digits) = if base == 0 { prefixed(text) } else { (base, text) };
-    let mut size = Some(0_u64);
+/// Parses an unsigned integer (`strconv.ParseUint` with 64 bits).
+pub fn parse_uint(text: &[u8], base: u32) -> Result<u64, IntError<u64>> {
+    let (radix, digits) = if base == 0 {
+        split_prefix(text)
+    } else {
+        (base, text)
+    };
+    if text.is_empty() {
+        return Err(IntError::Syntax);
+    }
+    let mut size = 0_u64;
     for &byte in digits {
         if byte == b'_' && base == 0 {
             continue;
         }
-        let digit = char::from(byte).to_digit(36).filter(|digit| *digit < radix)?;
-        size = size.and_then(|size| size.checked_mul(u64::from(radix))?.checked_add(u64::from(digit)));
-        if size.is_none() {
-            // Go stops here and does not check the remaining characters.
-            return Some(u64::MAX);
-        }
+        let digit = char::from(byte).to_digit(36).filter(|digit| *digit < radix);
+        let digit = u64::from(digit.ok_or(IntError::Syntax)?);
+        let next = size
+            .checked_mul(u64::from(radix))
+            .and_then(|size| size.checked_add(digit));
+        // Go does not parse the rest of the text after an overflow.
+        size = next.ok_or(IntError::Range(u64::MAX))?;
     }
-    if digits.contains(&b'_') && !underscores_fit(text) {
-        return None;
+    if digits.contains(&b'_') && !underscores_are_valid(text) {
+        return Err(IntError::Syntax);
     }
-    size
+    Ok(size)
 }
 
-fn prefixed(text: &[u8]) -> (u32, &[u8]) {
+fn split_prefix(text: &[u8]) -> (u32, &[u8]) {
     match text {
         [b'0', b'b' | b'B', rest @ ..] if !rest.is_empty() => (2, rest),
         [b'0', b'o' | b'O', rest @ ..] if !rest.is_empty() => (8, rest),
@@ -61,7 +79,7 @@ fn prefixed(text: &[u8]) -> (u32, &[u8]) {
 }
 
 /// Whether every underscore is between digits, or between a prefix and a digit.
-fn underscores_fit(text: &[u8]) -> bool {
+fn underscores_are_valid(text: &[u8]) -> bool {
     let text = text
         .strip_prefix(b"+")
         .or_else(|| text.strip_prefix(b"-"))
@@ -83,12 +101,21 @@ fn underscores_fit(text: &[u8]) -> bool {
     !after_underscore
 }
 
-/// `strconv.ParseFloat` with 64 bits; `None` also if the number is too large.
-pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
+/// Parses a float (`strconv.ParseFloat` with 64 bits).
+pub fn parse_float(text: &[u8]) -> Result<f64, FloatError> {
     if let Some(special) = special(text) {
-        return Some(special);
+        return Ok(special);
     }
-    if text.contains(&b'_') && !underscores_fit(text) {
+    let size = magnitude(text).ok_or(FloatError::Syntax)?;
+    if size.is_infinite() {
+        return Err(FloatError::Range);
+    }
+    Ok(if text.first() == Some(&b'-') { -size } else { size })
+}
+
+/// The number without its sign; infinite if it is too large.
+fn magnitude(text: &[u8]) -> Option<f64> {
+    if text.contains(&b'_') && !underscores_are_valid(text) {
         return None;
     }
     let plain: Vec<u8> = text.iter().copied().filter(|byte| *byte != b'_').collect();
@@ -96,12 +123,10 @@ pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
         .strip_prefix(b"+")
         .or_else(|| plain.strip_prefix(b"-"))
         .unwrap_or(&plain);
-    let negative = plain.first() == Some(&b'-');
-    let size = match unsigned {
-        [b'0', b'x' | b'X', rest @ ..] if !rest.is_empty() => parse_hex(rest)?,
-        _ => parse_decimal(unsigned)?,
-    };
-    size.is_finite().then_some(if negative { -size } else { size })
+    match unsigned {
+        [b'0', b'x' | b'X', rest @ ..] if !rest.is_empty() => parse_hex(rest),
+        _ => parse_decimal(unsigned),
+    }
 }
 
 fn special(text: &[u8]) -> Option<f64> {
@@ -147,14 +172,13 @@ fn parse_hex(text: &[u8]) -> Option<f64> {
         return None;
     }
     let exponent = match parse_int(exponent, 10) {
-        Ok(exponent) | Err(NotInt::Range(exponent)) => exponent.clamp(-100_000, 100_000),
-        Err(NotInt::Syntax) => return None,
+        Ok(exponent) | Err(IntError::Range(exponent)) => exponent.clamp(-100_000, 100_000),
+        Err(IntError::Syntax) => return None,
     };
     Some(round_binary(mantissa, scale + exponent, sticky))
 }
 
-/// Returns the float nearest to `mantissa` × 2^`exponent`; `sticky` means that the exact value is slightly
-/// larger.
+/// Rounds `mantissa` × 2^`exponent` to the nearest float; `sticky` means that the mantissa is slightly larger.
 fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     if mantissa == 0 {
         return 0.0;
@@ -174,8 +198,9 @@ fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     ldexp((kept + u128::from(up)) as f64, exponent + drop)
 }
 
-/// Returns `fraction` × 2^`exponent`, rounded once. The fraction is zero or a normal number.
-pub(crate) fn ldexp(fraction: f64, exponent: i64) -> f64 {
+/// Returns `fraction` × 2^`exponent`, rounded once (`math.Ldexp`). The fraction is zero or a normal number.
+#[must_use]
+pub fn ldexp(fraction: f64, exponent: i64) -> f64 {
     if fraction == 0.0 {
         return fraction;
     }
@@ -188,5 +213,46 @@ pub(crate) fn ldexp(fraction: f64, exponent: i64) -> f64 {
         -1022.. => with(exponent),
         // Below the smallest normal number only the last product is inexact.
         _ => with(exponent + 53) * (1.0 / (1_u64 << 53) as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        assert_eq!(parse_int(b"-0x_1f", 0), Ok(-31));
+        assert_eq!(parse_int(b"017", 0), Ok(15));
+        assert_eq!(parse_int(b"017", 10), Ok(17));
+        assert_eq!(parse_int(b"-9223372036854775808", 10), Ok(i64::MIN));
+        assert_eq!(
+            parse_int(b"9223372036854775808", 10),
+            Err(IntError::Range(i64::MAX))
+        );
+        assert_eq!(
+            parse_int(b"-99999999999999999999x", 10),
+            Err(IntError::Range(i64::MIN))
+        );
+        assert_eq!(parse_uint(b"18446744073709551615", 0), Ok(u64::MAX));
+        assert_eq!(
+            parse_uint(b"18446744073709551616", 0),
+            Err(IntError::Range(u64::MAX))
+        );
+        for text in ["", "-", "+-1", "1_", "_1", "1__2", "0x", "08", "a"] {
+            assert_eq!(parse_int(text.as_bytes(), 0), Err(IntError::Syntax), "{text}");
+        }
+    }
+
+    #[test]
+    fn floats() {
+        assert_eq!(parse_float(b"1_000.5e-1"), Ok(100.05));
+        assert_eq!(parse_float(b"-0x1.8p1"), Ok(-3.0));
+        assert_eq!(parse_float(b"0x_1p-1074"), Ok(f64::from_bits(1)));
+        assert_eq!(parse_float(b"1e400"), Err(FloatError::Range));
+        assert_eq!(parse_float(b"-Inf"), Ok(f64::NEG_INFINITY));
+        for text in ["", ".", "e5", "1e", "1e_5", "0x1", "0x1p", "--1", "1 "] {
+            assert_eq!(parse_float(text.as_bytes()), Err(FloatError::Syntax), "{text}");
+        }
     }
 }
