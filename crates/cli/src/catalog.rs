@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mainstay_catalog::derive::Files;
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Origin, Version};
 
-use crate::error::{CliError, Kind};
+use crate::error::{CliError, Kind, chain};
 
 /// Prefix of chart references to the catalog.
 pub(crate) const PREFIX: &str = "catalog:";
@@ -112,15 +112,20 @@ pub(crate) fn version_or_default(catalog: &Catalog, name: Option<&str>) -> Resul
     }
 }
 
+/// Returns the name of a version as in the spec of an Istio: `1.29.1` and `v1.29.1` are equivalent.
+pub(crate) fn version_name(catalog: &Catalog, text: &str) -> Result<String, CatalogError> {
+    catalog.resolve(text)?;
+    let is_bare = text.starts_with(|first: char| first.is_ascii_digit());
+    Ok(if is_bare {
+        format!("v{text}")
+    } else {
+        text.to_owned()
+    })
+}
+
 impl From<CatalogError> for CliError {
     fn from(error: CatalogError) -> Self {
-        let mut message = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            message = format!("{message}: {cause}");
-            source = cause.source();
-        }
-        let result = Self::new(Kind::Chart, message);
+        let result = Self::new(Kind::Chart, chain(&error));
         match error.hint() {
             Some(hint) => result.hint(hint),
             None => result,

@@ -9,7 +9,7 @@ use crate::commands::{
     template, version,
 };
 use crate::error::CliError;
-use crate::style::Color;
+use crate::ui::style::Color;
 
 /// Render and operate an Istio service mesh
 #[derive(Parser)]

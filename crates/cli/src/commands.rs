@@ -36,7 +36,7 @@ pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
 }
 
 /// Text whose only control characters are ends of lines and changes of colour.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

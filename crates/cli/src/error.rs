@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use mainstay_chart::{ChartError, LayerError, SourceLocation, ValuesError};
 
-use crate::style::{ERROR, FRAME, HINT};
+pub(crate) use crate::ui::chain;
+use crate::ui::snippet::{self, Excerpt, Mark};
+use crate::ui::style::{ERROR, FRAME, HINT};
 
 /// Error of a command.
 #[derive(Debug)]
@@ -158,6 +160,7 @@ impl fmt::Display for CliError {
     }
 }
 
+/// Writes the location with the source line and a caret.
 fn draw(place: &SourceLocation, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
@@ -174,22 +177,13 @@ fn draw(place: &SourceLocation, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::
     let Some(source) = &place.source else {
         return Ok(());
     };
-    writeln!(f, "{margin} {FRAME}|{FRAME:#}")?;
-    writeln!(f, "{FRAME}{number} |{FRAME:#} {source}")?;
-    match place.column {
-        Some(column) => writeln!(
-            f,
-            "{margin} {FRAME}|{FRAME:#} {}{ERROR}^{ERROR:#}",
-            pad(source, column)
-        ),
-        None => Ok(()),
-    }
-}
-
-/// Returns whitespace as wide as the text before the column; tabs are kept.
-fn pad(source: &str, column: u32) -> String {
-    let before = source.chars().take(column.saturating_sub(1) as usize);
-    before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect()
+    let excerpt = Excerpt {
+        line: place.line as usize,
+        text: source,
+        indent: place.column.map(|column| column.saturating_sub(1) as usize),
+        width: 1,
+    };
+    f.write_str(&snippet::draw(&excerpt, Mark::Error))
 }
 
 impl From<std::io::Error> for CliError {
@@ -212,8 +206,22 @@ impl From<ChartError> for CliError {
         };
         let mut result = Self::new(kind, chain(&error));
         result.place = error.location().cloned();
-        result
+        match error {
+            ChartError::Schema(text) if has_remote_reference(&text) => {
+                result.hint("use --skip-schema-validation: remote references of a schema are not fetched")
+            }
+            _ => result,
+        }
     }
+}
+
+/// Reports whether a schema error is about a reference to another document.
+fn has_remote_reference(text: &str) -> bool {
+    let causes = [
+        "references outside the schema are not allowed",
+        "no URLLoader registered",
+    ];
+    causes.iter().any(|cause| text.contains(cause))
 }
 
 impl From<LayerError> for CliError {
@@ -222,12 +230,6 @@ impl From<LayerError> for CliError {
         result.place = values_place(&error);
         result
     }
-}
-
-/// Formats an error with its causes, joined like Go's.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Returns the location in a values file or in a flag's argument.
@@ -367,7 +369,7 @@ mod tests {
                 place: Some(place),
                 ..CliError::new(Kind::Template, "bad").hint("better")
             },
-            "Error: bad\n  --> c/templates/a.yaml:12:4 (template error)\n   |\n12 | \t{{ .x }}\n   | \t  ^\nhint: better\n",
+            "Error: bad\n  --> c/templates/a.yaml:12:4 (template error)\n   |\n12 |     {{ .x }}\n   |       ^\nhint: better\n",
         );
     }
 }

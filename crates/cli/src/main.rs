@@ -8,8 +8,7 @@ mod host;
 mod kubeconfig;
 mod remote;
 mod report;
-mod style;
-mod table;
+mod ui;
 
 use std::process::ExitCode;
 

@@ -8,15 +8,14 @@ mod error;
 mod helm_repo;
 mod http;
 mod oci;
-mod progress;
 
 use mainstay_catalog::Version;
 use mainstay_catalog::derive::Files;
 
 pub(crate) use error::RemoteError;
 pub(crate) use http::Client;
-pub(crate) use progress::Progress;
 
+use crate::ui::Progress;
 use address::Address;
 use error::ArchiveContentError;
 
@@ -65,7 +64,7 @@ impl Source {
         &self,
         client: &Client,
         version: &Version,
-        progress: &mut Progress,
+        progress: &Progress,
     ) -> Result<Vec<Pulled>, RemoteError> {
         let index = match self {
             Self::Repository(address) => Some(helm_repo::Index::fetch(client, address)?),

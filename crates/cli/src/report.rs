@@ -4,7 +4,7 @@ mod problem;
 mod referrers;
 
 use jiff::Timestamp;
-use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Resource, Status as _, names};
+use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Reason, Resource, Status as _, names};
 use mainstay_cluster::survey::Survey;
 use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::{PruneDecision, Snapshot, active_revision_name, grace_period, prune_decisions};
@@ -49,6 +49,9 @@ pub(crate) struct IstioReport {
     pub(crate) state: String,
     pub(crate) revisions: Vec<String>,
     pub(crate) tags: Vec<String>,
+    /// Message of a migration in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) migration: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -173,7 +176,14 @@ fn istio_report(snapshot: &Snapshot, istio: &Istio) -> IstioReport {
         state: state(istio),
         revisions: owned.map(|revision| revision.name().to_owned()).collect(),
         tags: tags.map(|tag| tag.name().to_owned()).collect(),
+        migration: migration(istio),
     }
+}
+
+/// Returns the message of a migration in progress.
+fn migration(istio: &Istio) -> Option<String> {
+    let condition = istio.status.conditions.find(&ConditionType::WorkloadsMigrated)?;
+    (condition.reason == Reason::MigrationInProgress).then(|| condition.message.clone())
 }
 
 /// Returns the revision that the operator would activate, or the last active one if that is unknown.

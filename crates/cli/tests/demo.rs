@@ -13,14 +13,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// In an empty folder, without a home, a kubeconfig or a terminal.
-fn command(folder: &tempfile::TempDir, arguments: &[&str]) -> Command {
+/// In an empty directory, without a home, a kubeconfig or a terminal.
+fn command(directory: &tempfile::TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
     command
         .arg("demo")
         .args(arguments)
         .env_clear()
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -28,9 +28,9 @@ fn command(folder: &tempfile::TempDir, arguments: &[&str]) -> Command {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    let output = command(&folder, arguments).output().unwrap();
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    let directory = tempfile::tempdir().unwrap();
+    let output = command(&directory, arguments).output().unwrap();
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert!(left.is_empty(), "it leaves nothing behind: {left:?}");
     output
 }
@@ -39,9 +39,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The whole story, by what programs are told.
+/// The whole demo, by its JSON output.
 #[test]
-fn everybody_moves_and_the_old_revision_goes() {
+fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
     let output = run(&["-o", "json", "--speed", "200"]);
     assert_eq!(text(&output.stderr), "");
     assert!(output.status.success());
@@ -78,7 +78,7 @@ fn everybody_moves_and_the_old_revision_goes() {
         .iter()
         .find(|status| status["state"] == "Failed")
         .unwrap();
-    assert_eq!(failed["failures"][0]["name"], "ledger");
+    assert_eq!(failed["failures"][0]["name"], "billing");
     assert_eq!(failed["migratedWorkloads"], 9);
     assert_eq!(failed["skippedWorkloads"], 1);
     assert_eq!(failed["batched"]["totalBatches"], 4);
@@ -113,11 +113,11 @@ fn everybody_moves_and_the_old_revision_goes() {
 
 /// What people read when there is no terminal.
 #[test]
-fn it_tells_what_to_type_and_how_long_it_took() {
+fn commands_and_times_are_printed() {
     let output = run(&["--speed", "1000"]);
-    let told = text(&output.stdout);
-    assert!(output.status.success(), "{told}{}", text(&output.stderr));
-    let mut rest = told.as_str();
+    let output = text(&output.stdout);
+    assert!(output.status.success(), "{output}{}", text(&output.stderr));
+    let mut rest = output.as_str();
     for next in [
         "Its clock runs 1000 times as fast",
         "$ helm install mainstay deploy/chart",
@@ -130,47 +130,47 @@ fn it_tells_what_to_type_and_how_long_it_took() {
         "$ kubectl patch istio default",
         "$ mainstay migration watch",
         "default InProgress: ",
-        "failed Deployment/payments/ledger: ",
+        "failed Deployment/payments/billing: ",
         "default Failed: 9 of 11 moved",
         "ImagePullBackOff",
         "$ mainstay status",
-        "$ kubectl set image -n payments deployment/ledger",
+        "$ kubectl set image -n payments deployment/billing",
         "$ mainstay migration status",
         "Istio default  Completed  to default-v1-29-1",
         "$ kubectl rollout restart -n platform deployment/audit",
         "default-v1-28-2 is pruned",
         "$ mainstay status",
-        "All is well.",
+        "No problems found.",
         "12 workloads: 9 moved, 1 after its repair, 1 restarted by its owner, 1 not in the mesh. default-v1-28-2 is pruned.",
         "Wall time: ",
     ] {
         let Some(at) = rest.find(next) else {
-            panic!("{next:?} is not told after the rest:\n{told}");
+            panic!("{next:?} is not output after the rest:\n{output}");
         };
         rest = &rest[at..];
     }
-    assert!(!told.contains('\x1b'), "plain lines without a terminal");
+    assert!(!output.contains('\x1b'), "plain lines without a terminal");
 }
 
 #[test]
-fn whoever_has_seen_enough_leaves_nothing_behind() {
+fn an_interrupted_demo_leaves_nothing_behind() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = command(&folder, &["--speed", "1"]).spawn().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = command(&directory, &["--speed", "1"]).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut told = String::new();
-        while !told.contains("kubectl apply") {
-            assert!(stdout.read_line(&mut told).unwrap() > 0, "{told}");
+        let mut output = String::new();
+        while !output.contains("kubectl apply") {
+            assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
         }
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-        stdout.read_to_string(&mut told).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
-        assert!(told.ends_with("Stopped. Nothing is left behind.\n"), "{told}");
+        stdout.read_to_string(&mut output).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{output}");
+        assert!(output.ends_with("Stopped.\n"), "{output}");
     }
 }
 
 #[test]
-fn a_speed_nobody_can_play_is_refused() {
+fn an_invalid_speed_is_rejected() {
     for (speed, why) in [
         ("0", "from 1 to 1000"),
         ("-1", "from 1 to 1000"),

@@ -1,5 +1,5 @@
 //! The operator's own chart under the real Helm: it lints, and both engines render it to the same bytes or
-//! refuse it in the same words.
+//! reject it with the same message.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use mainstay_testkit::{peer, repository_root};
 
-/// Value sets: what a user may set, and what the schema refuses.
+/// Value sets: what a user may set, and what the schema rejects.
 const SETS: &[&[&str]] = &[
     &[],
     &["--set", "replicas=2,podDisruptionBudget.enabled=true"],
@@ -85,7 +85,7 @@ fn text(bytes: &[u8]) -> String {
 fn both_engines_say_the_same() {
     let helm = peer("helm4").unwrap();
     let ours = Path::new(env!("CARGO_BIN_EXE_mainstay"));
-    let (mut rendered, mut refused) = (0, 0);
+    let (mut rendered, mut rejected) = (0, 0);
     for set in SETS {
         for extra in [&[][..], &["--include-crds"]] {
             let arguments = [
@@ -105,12 +105,12 @@ fn both_engines_say_the_same() {
             if theirs.status.success() {
                 rendered += 1;
             } else {
-                refused += 1;
+                rejected += 1;
                 assert_eq!(text(&theirs.stderr), text(&own.stderr), "{set:?}");
             }
         }
     }
-    assert_eq!((rendered, refused), (24, 14));
+    assert_eq!((rendered, rejected), (24, 14));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `mainstay generate` inside the real Helm: as an executable post-renderer of Helm 3, as a plugin of Helm 4.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its folder fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,10 +37,10 @@ spec:
 ";
 
 /// A chart with a workload and a hook, the plugin, and a home for Helm.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
-        let path = folder.path().join(path);
+        let path = directory.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
@@ -57,20 +57,20 @@ fn folder() -> tempfile::TempDir {
     write("chart/templates/hook.yaml", HOOK);
     let plugin = fs::read_to_string(repository_root().join("deploy/helm-plugin/plugin.yaml")).unwrap();
     write("data/plugins/mainstay/plugin.yaml", &plugin);
-    folder
+    directory
 }
 
-fn helm(name: &str, folder: &Path, args: &[&str]) -> Output {
+fn helm(name: &str, directory: &Path, args: &[&str]) -> Output {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_mainstay"));
     let path = std::env::join_paths([binary.parent().unwrap()]).unwrap();
     Command::new(peer(name).unwrap())
         .args(["template", "shop", "chart"])
         .args(args)
-        .current_dir(folder)
+        .current_dir(directory)
         .env("PATH", path)
-        .env("HELM_DATA_HOME", folder.join("data"))
-        .env("HELM_CONFIG_HOME", folder.join("config"))
-        .env("HELM_CACHE_HOME", folder.join("cache"))
+        .env("HELM_DATA_HOME", directory.join("data"))
+        .env("HELM_CONFIG_HOME", directory.join("config"))
+        .env("HELM_CACHE_HOME", directory.join("cache"))
         .output()
         .unwrap()
 }
@@ -90,7 +90,7 @@ const HELM3: [&str; 6] = [
 
 #[test]
 fn helm_3_runs_it_as_an_executable() {
-    let here = folder();
+    let here = directory();
     let plain = text(&helm("helm3", here.path(), &["--no-hooks"]).stdout);
     let output = helm("helm3", here.path(), &[&HELM3[..], &["--no-hooks"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -111,7 +111,7 @@ fn helm_3_runs_it_as_an_executable() {
 
 #[test]
 fn helm_3_stops_where_it_fails() {
-    let here = folder();
+    let here = directory();
     let output = helm(
         "helm3",
         here.path(),
@@ -124,7 +124,7 @@ fn helm_3_stops_where_it_fails() {
 
 #[test]
 fn helm_4_runs_it_as_a_plugin_and_sends_hooks_too() {
-    let here = folder();
+    let here = directory();
     let output = helm("helm4", here.path(), &["--post-renderer", "mainstay"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let injected = text(&output.stdout);
@@ -145,7 +145,7 @@ fn helm_4_runs_it_as_a_plugin_and_sends_hooks_too() {
 
 #[test]
 fn helm_4_hands_arguments_on_and_stops_where_it_fails() {
-    let here = folder();
+    let here = directory();
     let args = [
         "--post-renderer",
         "mainstay",

@@ -47,7 +47,7 @@ fn items_are_treated_and_results_added() {
 }
 
 #[test]
-fn nothing_to_do_gives_the_same_bytes() {
+fn nothing_to_do_keeps_the_bytes() {
     let given = "apiVersion: config.kubernetes.io/v1alpha1\nkind: ResourceList\nitems: []  # none\n";
     assert_eq!(
         function(&[], given),
@@ -56,7 +56,7 @@ fn nothing_to_do_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_failure_still_gives_the_list() {
+fn a_failure_still_prints_the_list() {
     let given = list(
         "",
         "      contrast.edgeless.systems/servicemesh-ingress: nonsense\n",
@@ -71,7 +71,7 @@ fn a_failure_still_gives_the_list() {
         )
     );
     assert!(
-        stderr.ends_with("Error: 1 object was not treated; the items stay as they are\n"),
+        stderr.ends_with("Error: 1 object failed; items are unchanged\n"),
         "{stderr}"
     );
 }
@@ -105,12 +105,12 @@ fn a_setting_that_does_not_exist_is_an_error() {
     let (code, stdout, stderr) = function(&[], &given);
     assert_eq!(
         (code, stderr.as_str()),
-        (2, "Error: functionConfig: skip-initialiser: no such setting\n")
+        (2, "Error: functionConfig: skip-initialiser: unknown setting\n")
     );
     assert_eq!(
         stdout,
         format!(
-            "{given}results:\n- {{\"message\":\"functionConfig: skip-initialiser: no such setting\",\"severity\":\"error\"}}\n"
+            "{given}results:\n- {{\"message\":\"functionConfig: skip-initialiser: unknown setting\",\"severity\":\"error\"}}\n"
         )
     );
 }

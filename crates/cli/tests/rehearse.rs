@@ -20,25 +20,25 @@ use serde_json::Value;
 
 const SHOP: &str = include_str!("rehearse/shop.yaml");
 
-/// Runs the binary in a folder that holds `shop.yaml` and whatever `files` names; gives exit code, stdout and
-/// stderr.
+/// Runs the binary in a directory that holds `shop.yaml` and whatever `files` names; returns exit code,
+/// stdout and stderr.
 fn run(files: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("shop.yaml"), SHOP).unwrap();
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::write(directory.path().join(name), text).unwrap();
     }
-    run_in(folder.path(), arguments)
+    run_in(directory.path(), arguments)
 }
 
-fn run_in(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+fn run_in(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
-    command.arg("rehearse").args(arguments).current_dir(folder);
-    command.env_remove("KUBECONFIG").env("XDG_DATA_HOME", folder);
+    command.arg("rehearse").args(arguments).current_dir(directory);
+    command.env_remove("KUBECONFIG").env("XDG_DATA_HOME", directory);
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    // Progress is told when the machine is slow.
-    let progress = |line: &&str| !line.starts_with("rehearsing …") && !line.starts_with("reading …");
+    // Progress is printed on slow machines.
+    let progress = |line: &&str| !line.starts_with("rehearsing (") && !line.starts_with("reading (");
     let stderr: Vec<String> = text(output.stderr)
         .lines()
         .filter(progress)
@@ -52,9 +52,9 @@ fn run_in(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_snapshot_is_rehearsed_and_told() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+fn a_snapshot_is_rehearsed_and_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("shop.yaml"), SHOP).unwrap();
     let arguments = [
         "--to",
         "v1.29.1",
@@ -63,15 +63,15 @@ fn a_snapshot_is_rehearsed_and_told() {
         "--report",
         "page.html",
     ];
-    let (code, out, err) = run_in(folder.path(), &arguments);
+    let (code, out, err) = run_in(directory.path(), &arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let first = out.lines().next().unwrap();
     assert_eq!(
         first,
-        "The upgrade goes through, but it hurts: Istio default from v1.28.2 to v1.29.1, 2 of 2 workloads moved in 1m04s, 0 failed, 0 skipped"
+        "The upgrade completes with errors: Istio default from v1.28.2 to v1.29.1, 2 of 2 workloads migrated in 1m04s, 0 failed, 0 skipped"
     );
     assert!(out.contains("Service shop/web: no ready endpoint for"), "{out}");
-    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>"));
 }
 
@@ -99,7 +99,7 @@ fn what_fails_has_its_own_exit_code_and_json_is_whole_and_the_same() {
     assert_eq!(
         run(&files, &arguments).1,
         out,
-        "the same seed gives the same bytes"
+        "the same seed produces the same bytes"
     );
 }
 
@@ -174,7 +174,7 @@ fn what_is_wrong_ends_in_a_sentence() {
     check(
         &[("e.yaml", "")],
         &to("e.yaml"),
-        "Error: there is no Istio in the input\nhint: ",
+        "Error: no Istio in the input\nhint: ",
     );
 }
 
@@ -190,16 +190,16 @@ async fn a_cluster_is_only_read_and_never_its_secrets() {
     cluster.with(|state| load(state, definitions(&names)));
     cluster.with(|state| load(state, parse(SHOP).unwrap()));
     let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     server
-        .write_kubeconfig(User::admin(), &folder.path().join("admin"))
+        .write_kubeconfig(User::admin(), &directory.path().join("admin"))
         .unwrap();
     server
-        .write_kubeconfig(User::named("nobody", &[]), &folder.path().join("nobody"))
+        .write_kubeconfig(User::named("guest", &[]), &directory.path().join("guest"))
         .unwrap();
     let play = async |user: &'static str| {
-        let folder = folder.path().to_owned();
-        let run = move || run_in(&folder, &["--to", "v1.29.1", "--kubeconfig", user]);
+        let directory = directory.path().to_owned();
+        let run = move || run_in(&directory, &["--to", "v1.29.1", "--kubeconfig", user]);
         tokio::task::spawn_blocking(run).await.unwrap()
     };
     let (code, out, err) = play("admin").await;
@@ -210,7 +210,7 @@ async fn a_cluster_is_only_read_and_never_its_secrets() {
     for never in [" POST ", " PUT ", " PATCH ", " DELETE ", "/secrets"] {
         assert!(!trace.contains(never), "{never}: {trace}");
     }
-    let (code, _, err) = play("nobody").await;
+    let (code, _, err) = play("guest").await;
     assert_eq!(code, 1);
     assert!(
         err.starts_with("Error: cannot list istios: istios.sailoperator.io is forbidden"),

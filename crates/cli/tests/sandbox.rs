@@ -43,7 +43,7 @@ impl Sandbox {
         Path::new(self.ready["kubeconfig"].as_str().unwrap())
     }
 
-    /// Ends it by a signal; gives the exit code and what else it said.
+    /// Ends it by a signal; returns the exit code and what else it said.
     fn end(mut self, signal: Signal) -> (i32, String) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
         let mut rest = String::new();
@@ -60,7 +60,7 @@ impl Drop for Sandbox {
 }
 
 /// Exit code and stderr of a sandbox that must not start.
-fn refused(arguments: &[&str]) -> (i32, String) {
+fn rejected(arguments: &[&str]) -> (i32, String) {
     let output = command(arguments).output().unwrap();
     (
         output.status.code().unwrap(),
@@ -77,7 +77,7 @@ fn it_says_where_it_is_and_cleans_up_after_itself() {
         assert_eq!(
             (mode(&path), mode(path.parent().unwrap())),
             (0o600, 0o700),
-            "nobody else's"
+            "readable by the user only"
         );
         assert!(
             sandbox.ready["server"]
@@ -95,8 +95,8 @@ fn it_says_where_it_is_and_cleans_up_after_itself() {
 
 #[test]
 fn a_snapshot_goes_in_and_a_dump_comes_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let snapshot = folder.path().join("cluster.yaml");
+    let directory = tempfile::tempdir().unwrap();
+    let snapshot = directory.path().join("cluster.yaml");
     let text = "\
 apiVersion: v1
 kind: List
@@ -107,7 +107,7 @@ items:
 - {apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}
 ";
     fs::write(&snapshot, text).unwrap();
-    let dump = folder.path().join("dump");
+    let dump = directory.path().join("dump");
     let sandbox = Sandbox::start(&[
         "--snapshot",
         snapshot.to_str().unwrap(),
@@ -124,19 +124,19 @@ items:
         "Error: {} is not empty\nhint: name a new directory: a dump never replaces files\n",
         dump.display()
     );
-    assert_eq!(refused(&["--dump", dump.to_str().unwrap()]), (1, expected));
+    assert_eq!(rejected(&["--dump", dump.to_str().unwrap()]), (1, expected));
 }
 
 #[test]
-fn a_kubeconfig_of_somebody_else_is_never_touched() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
+fn other_kubeconfigs_are_not_modified() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
     let name = path.to_str().unwrap();
     fs::write(&path, "apiVersion: v1\n").unwrap();
     let expected = format!(
-        "Error: {name} exists and is not a sandbox's\nhint: name a new file: a sandbox never replaces a kubeconfig of yours\n"
+        "Error: {name} exists and was not written by a sandbox\nhint: choose a new file: a sandbox does not overwrite other kubeconfigs\n"
     );
-    assert_eq!(refused(&["--kubeconfig", name]), (1, expected));
+    assert_eq!(rejected(&["--kubeconfig", name]), (1, expected));
     assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
 
     // What a sandbox that was killed left behind may go.
@@ -144,7 +144,7 @@ fn a_kubeconfig_of_somebody_else_is_never_touched() {
     let first = Sandbox::start(&["--kubeconfig", name]);
     let left = fs::read_to_string(&path).unwrap();
     drop(first);
-    assert!(path.exists(), "killed: nobody cleaned up");
+    assert!(path.exists(), "a killed process leaves the file");
     let second = Sandbox::start(&["--kubeconfig", name]);
     assert_ne!(fs::read_to_string(&path).unwrap(), left);
     assert_eq!(second.end(Signal::SIGINT).0, 0);
@@ -152,8 +152,8 @@ fn a_kubeconfig_of_somebody_else_is_never_touched() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
-    let (code, text) = refused(&["--speed", "fast"]);
+fn invalid_arguments_are_rejected() {
+    let (code, text) = rejected(&["--speed", "fast"]);
     assert_eq!(
         (code, text.as_str()),
         (
@@ -161,12 +161,12 @@ fn what_makes_no_sense_is_refused() {
             "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\n"
         )
     );
-    let (_, text) = refused(&["--speed=-1"]);
+    let (_, text) = rejected(&["--speed=-1"]);
     assert!(
         text.contains("from 0 (the clock stands still) to 10000"),
         "{text}"
     );
-    let (code, text) = refused(&["--snapshot", "/no/such/file"]);
+    let (code, text) = rejected(&["--snapshot", "/no/such/file"]);
     assert_eq!(
         (code, text.as_str()),
         (
@@ -176,9 +176,9 @@ fn what_makes_no_sense_is_refused() {
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let (code, text) = refused(&["--port", &port.to_string()]);
+    let (code, text) = rejected(&["--port", &port.to_string()]);
     let expected = format!(
-        "Error: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\nhint: --port 0 takes any free port\n"
+        "Error: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\nhint: use --port 0 to select a free port\n"
     );
     assert_eq!((code, text), (1, expected));
 }

@@ -24,7 +24,7 @@ impl Drop for Running {
     }
 }
 
-/// A webhook that puts a label on everything; gives its address, its certificate as PEM, and what it was
+/// A webhook that puts a label on everything; returns its address, its certificate as PEM, and what it was
 /// asked.
 fn webhook() -> (String, String, Receiver<Value>) {
     let CertifiedKey { cert, signing_key } =
@@ -39,9 +39,9 @@ fn webhook() -> (String, String, Receiver<Value>) {
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/label", listener.local_addr().unwrap());
-    let (asked, questions) = channel();
+    let (asked, requests) = channel();
     std::thread::spawn(move || serve(&listener, &Arc::new(config), &asked));
-    (url, cert.pem(), questions)
+    (url, cert.pem(), requests)
 }
 
 fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, asked: &Sender<Value>) {
@@ -52,11 +52,11 @@ fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, asked: &Sender<Valu
             continue;
         };
         let patch = r#"[{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]"#;
-        let answer = json!({
+        let response = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "response": {"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": base64(patch)},
         });
-        let text = answer.to_string();
+        let text = response.to_string();
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             text.len()
@@ -102,8 +102,8 @@ fn base64(text: impl AsRef<[u8]>) -> String {
     out
 }
 
-fn sandbox(folder: &Path) -> (Running, PathBuf) {
-    let kubeconfig = folder.join("kubeconfig");
+fn sandbox(directory: &Path) -> (Running, PathBuf) {
+    let kubeconfig = directory.join("kubeconfig");
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["sandbox", "--speed", "20", "-o", "json", "--kubeconfig"])
         .arg(&kubeconfig)
@@ -132,9 +132,9 @@ fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
-    let folder = tempfile::tempdir().unwrap();
-    let (url, certificate, questions) = webhook();
-    let (_sandbox, kubeconfig) = sandbox(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let (url, certificate, requests) = webhook();
+    let (_sandbox, kubeconfig) = sandbox(directory.path());
     let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "label"}, "webhooks": [{
             "name": "label.example.com", "clientConfig": {"url": url, "caBundle": base64(certificate)}, "sideEffects": "None",
@@ -146,7 +146,7 @@ fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
         }},
     ]});
-    let path = folder.path().join("manifest.json");
+    let path = directory.path().join("manifest.json");
     fs::write(&path, manifest.to_string()).unwrap();
     kubectl(&kubeconfig, &["apply", "-f", path.to_str().unwrap()]);
     kubectl(
@@ -158,7 +158,7 @@ fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
         &["get", "pods", "-l", "app=web,seen=yes", "-o", "name"],
     );
     assert_eq!(pods.lines().count(), 2, "{pods}");
-    let asked: Vec<Value> = questions.try_iter().collect();
+    let asked: Vec<Value> = requests.try_iter().collect();
     assert_eq!(asked.len(), 2, "once per pod");
     let request = &asked[0]["request"];
     assert_eq!(request["userInfo"]["username"], "system:replicaset-controller");
@@ -179,5 +179,5 @@ fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
             "name",
         ],
     );
-    assert_eq!(events, "", "waiting for an answer is no failure");
+    assert_eq!(events, "", "waiting for an response is no failure");
 }

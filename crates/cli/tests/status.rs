@@ -23,14 +23,14 @@ use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_yaml::{Budget, parse, to_json};
 use serde_json::{Value, json};
 
-/// The moment everything is told for.
+/// Evaluation time.
 const NOW: &str = "--at=2026-11-15T12:00:10Z";
 
 /// A served cluster and kubeconfigs for it.
 struct Host {
     cluster: Cluster,
     _server: Server,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Host {
@@ -41,33 +41,36 @@ impl Host {
             ..ServeOptions::default()
         };
         let server = Server::start(&cluster, &options).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         server
-            .write_kubeconfig(User::admin(), &folder.path().join("admin"))
+            .write_kubeconfig(User::admin(), &directory.path().join("admin"))
             .unwrap();
         server
-            .write_kubeconfig(User::named("half-blind", &[]), &folder.path().join("half-blind"))
+            .write_kubeconfig(
+                User::named("half-blind", &[]),
+                &directory.path().join("half-blind"),
+            )
             .unwrap();
         server
-            .write_kubeconfig(User::named("nobody", &[]), &folder.path().join("nobody"))
+            .write_kubeconfig(User::named("guest", &[]), &directory.path().join("guest"))
             .unwrap();
         Self {
             cluster,
             _server: server,
-            folder,
+            directory,
         }
     }
 
-    /// Runs the binary as `user`; gives exit code, stdout and stderr as one text.
+    /// Runs the binary as `user`; returns exit code, stdout and stderr as one text.
     async fn run(&self, user: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
         command
             .args(arguments)
             .arg("--kubeconfig")
-            .arg(self.folder.path().join(user));
+            .arg(self.directory.path().join(user));
         command
             .env_remove("KUBECONFIG")
-            .env("XDG_DATA_HOME", self.folder.path());
+            .env("XDG_DATA_HOME", self.directory.path());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
@@ -102,7 +105,7 @@ impl Host {
                 );
                 owner["uid"] = json!(made[&key]);
             }
-            let path = folder_of(&object);
+            let path = collection_path(&object);
             let mut stored = call(&client, "POST", &path, &object).await;
             let (kind, name) = (
                 object["kind"].as_str().unwrap(),
@@ -126,15 +129,15 @@ async fn call(client: &Client, method: &str, path: &str, body: &Value) -> Value 
         .uri(path)
         .header("content-type", "application/json");
     let request = request.body(Body::from(body.to_string().into_bytes())).unwrap();
-    let answer = client.send(request).await.unwrap();
-    let success = answer.status().is_success();
-    let bytes = answer.into_body().collect_bytes().await.unwrap();
+    let response = client.send(request).await.unwrap();
+    let success = response.status().is_success();
+    let bytes = response.into_body().collect_bytes().await.unwrap();
     assert!(success, "{method} {path}: {}", String::from_utf8_lossy(&bytes));
     serde_json::from_slice(&bytes).unwrap()
 }
 
 fn documents(file: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(folder().join(file)).unwrap();
+    let text = std::fs::read_to_string(directory().join(file)).unwrap();
     let read = |document: &str| -> Value {
         let value = parse(document.as_bytes(), &Budget::default()).unwrap();
         serde_json::from_str(&to_json(&value).unwrap()).unwrap()
@@ -142,7 +145,7 @@ fn documents(file: &str) -> Vec<Value> {
     text.split("\n---\n").map(read).collect()
 }
 
-fn folder_of(object: &Value) -> String {
+fn collection_path(object: &Value) -> String {
     let api_version = object["apiVersion"].as_str().unwrap();
     let root = if api_version.contains('/') { "apis" } else { "api" };
     let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
@@ -152,13 +155,13 @@ fn folder_of(object: &Value) -> String {
     }
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/status")
 }
 
 /// Compares what was printed with what is stored.
 fn check(name: &str, printed: &str) {
-    let path = folder().join(format!("{name}.txt"));
+    let path = directory().join(format!("{name}.txt"));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, printed).unwrap();
     }
@@ -187,7 +190,7 @@ async fn definitions_are_installed_and_left_alone_after() {
         "status-without-definitions",
         &host.run("admin", &["status", NOW]).await,
     );
-    check("crds-refused", &host.run("nobody", &["crds", "install"]).await);
+    check("crds-forbidden", &host.run("guest", &["crds", "install"]).await);
     check(
         "crds-ours",
         &host.run("admin", &["crds", "install", "--only=mainstay"]).await,
@@ -196,11 +199,11 @@ async fn definitions_are_installed_and_left_alone_after() {
     check("crds-again", &host.run("admin", &["crds", "install"]).await);
     check("status-empty", &host.run("admin", &["status", NOW]).await);
     check("list-empty", &host.run("admin", &["revision", "list", NOW]).await);
-    check("status-refused", &host.run("nobody", &["status", NOW]).await);
+    check("status-forbidden", &host.run("guest", &["status", NOW]).await);
 }
 
 #[tokio::test]
-async fn a_mesh_is_told_as_the_operator_sees_it() {
+async fn a_mesh_is_reported_as_the_operator_sees_it() {
     if !has_charts() {
         return;
     }
@@ -240,7 +243,7 @@ async fn a_mesh_is_told_as_the_operator_sees_it() {
 }
 
 #[tokio::test]
-async fn a_migration_is_planned_told_paused_and_tried_again() {
+async fn a_migration_is_planned_reported_paused_and_retried() {
     if !has_charts() {
         return;
     }
@@ -270,7 +273,7 @@ async fn a_migration_is_planned_told_paused_and_tried_again() {
             "migration-status-yaml",
             &["migration", "status", "-o", "yaml", NOW],
         ),
-        ("migration-nobody", &["migration", "status", "nope", NOW]),
+        ("migration-unknown", &["migration", "status", "nope", NOW]),
         ("migration-pause", &["migration", "pause"]),
         ("migration-pause-again", &["migration", "pause", "mesh"]),
         ("migration-plan-paused", &["migration", "plan", NOW]),
@@ -284,6 +287,15 @@ async fn a_migration_is_planned_told_paused_and_tried_again() {
     ] {
         check(name, &host.run("admin", arguments).await);
     }
+    // Versions with and without `v` are equivalent.
+    let mut plans = Vec::new();
+    for version in ["1.28.2", "v1.28.2"] {
+        let text = host
+            .run("admin", &["migration", "plan", "--to", version, NOW])
+            .await;
+        plans.push(text.split_once('\n').unwrap().1.to_owned());
+    }
+    assert_eq!(plans[0], plans[1]);
     let client = Client::new(host.cluster.connect("fixture"), "default");
     let web = "/apis/apps/v1/namespaces/silent/deployments/web";
     let stored = call(&client, "GET", web, &Value::Null).await;
@@ -304,16 +316,15 @@ async fn a_watched_page_follows_the_cluster() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
     command
         .args(["status", "--watch", "--at=2026-11-15T13:00:00Z", "--kubeconfig"])
-        .arg(host.folder.path().join("admin"));
+        .arg(host.directory.path().join("admin"));
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (send, mut pages) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        // A page ends with its last hint or with the news that all is well; here always with the operator's
-        // hint.
+        // Here the last line of a page is the hint about the operator.
         let mut page = Vec::new();
         while let Some(Ok(line)) = lines.next() {
-            let last = line.contains("hint: helm install");
+            let last = line.contains("hint: run `helm install");
             page.push(line);
             if last && send.send(std::mem::take(&mut page)).is_err() {
                 return;
@@ -322,7 +333,7 @@ async fn a_watched_page_follows_the_cluster() {
     });
     let first = pages.recv().await.unwrap();
     assert!(
-        first.contains(&"No mesh: there is no Istio and no IstioRevision.".to_owned()),
+        first.contains(&"No Istio or IstioRevision found.".to_owned()),
         "{first:?}"
     );
     host.make("mesh.yaml").await;
@@ -333,7 +344,7 @@ async fn a_watched_page_follows_the_cluster() {
         }
     };
     assert!(
-        !second.iter().any(|line| line.starts_with("No mesh")),
+        !second.iter().any(|line| line.starts_with("No Istio")),
         "{second:?}"
     );
     child.kill().unwrap();
@@ -341,7 +352,7 @@ async fn a_watched_page_follows_the_cluster() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_is_told() {
+async fn an_unreachable_cluster_is_reported() {
     let host = Host::start().await;
     let missing = host.run("missing", &["status", NOW]).await;
     assert!(missing.contains("--- exit 1"), "{missing}");

@@ -1,36 +1,36 @@
 //! `mainstay template` as a process: what it prints where, how it exits, and what it leaves on the disk.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its folder fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-fn mainstay(folder: &Path, args: &[&str]) -> Output {
+fn mainstay(directory: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .arg("template")
         .args(args)
-        .current_dir(folder)
+        .current_dir(directory)
         .env("KUBECONFIG", "/nonexistent")
         .env_remove("HELM_NAMESPACE")
         .output()
         .unwrap()
 }
 
-/// A folder with a chart `c`, whose one template is `text`.
+/// A directory with a chart `c`, whose one template is `text`.
 fn chart(text: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("c/templates")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(directory.path().join("c/templates")).unwrap();
     std::fs::write(
-        folder.path().join("c/Chart.yaml"),
+        directory.path().join("c/Chart.yaml"),
         "apiVersion: v2\nname: c\nversion: 1.0.0\n",
     )
     .unwrap();
-    std::fs::write(folder.path().join("c/templates/a.yaml"), text).unwrap();
-    folder
+    std::fs::write(directory.path().join("c/templates/a.yaml"), text).unwrap();
+    directory
 }
 
 fn check_failure(text: &str, args: &[&str], expected: &str) {
-    let folder = chart(text);
-    let output = mainstay(folder.path(), args);
+    let directory = chart(text);
+    let output = mainstay(directory.path(), args);
     assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
     assert_eq!(
         (output.status.code(), output.stdout.as_slice()),
@@ -40,8 +40,8 @@ fn check_failure(text: &str, args: &[&str], expected: &str) {
 
 #[test]
 fn manifests_go_to_stdout() {
-    let folder = chart("kind: {{ .Release.Namespace }}-{{ .Release.Name }}\n");
-    let output = mainstay(folder.path(), &["r", "c", "-n", "x", "--namespace=n"]);
+    let directory = chart("kind: {{ .Release.Namespace }}-{{ .Release.Name }}\n");
+    let output = mainstay(directory.path(), &["r", "c", "-n", "x", "--namespace=n"]);
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "---\n# Source: c/templates/a.yaml\nkind: n-r\n"
@@ -64,73 +64,99 @@ fn errors_begin_as_helms_and_end_with_the_place() {
     check_failure(
         "a: b\n",
         &["c", "--bogus"],
-        "Error: unknown flag: --bogus\nhint: --help lists the flags\n",
+        "Error: unknown flag: --bogus\nhint: run with --help to list the flags\n",
     );
     check_failure("a: b\n", &["./nope"], "Error: path \"./nope\" not found\n");
 }
 
 #[test]
-fn what_needs_a_cluster_is_refused() {
-    let folder = chart("a: b\n");
+fn flags_that_need_a_cluster_are_rejected() {
+    let directory = chart("a: b\n");
     for flag in [
         "--validate",
         "--dry-run=server",
         "--dependency-update",
         "--verify",
-        "--enable-dns",
     ] {
-        let output = mainstay(folder.path(), &["c", flag]);
+        let output = mainstay(directory.path(), &["c", flag]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{flag}");
         assert!(
-            said.contains("rendering never reaches out") && said.contains("hint: "),
+            said.contains("rendering works offline") && said.contains("hint: "),
             "{flag}: {said}"
         );
     }
 }
 
 #[test]
+fn dns_lookups_are_accepted_and_return_nothing() {
+    let directory = chart("a: {{ getHostByName \"example.com\" | quote }}\n");
+    let output = mainstay(directory.path(), &["c", "--enable-dns"]);
+    assert_eq!(output.status.code(), Some(0));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.ends_with("a: \"\"\n"), "{stdout}");
+}
+
+#[test]
+fn a_remote_schema_reference_names_the_flag_that_skips_it() {
+    let directory = chart("a: b\n");
+    let schema = r#"{"properties": {"x": {"$ref": "https://example.com/schema.json"}}}"#;
+    std::fs::write(directory.path().join("c/values.schema.json"), schema).unwrap();
+    let output = mainstay(directory.path(), &["c", "--set", "x=1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("hint: use --skip-schema-validation"), "{stderr}");
+    let output = mainstay(
+        directory.path(),
+        &["c", "--set", "x=1", "--skip-schema-validation"],
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn files_are_written_all_or_none() {
-    let folder = chart("kind: A\n---\nkind: B\n");
-    let output = mainstay(folder.path(), &["r", "c", "--output-dir", "out"]);
+    let directory = chart("kind: A\n---\nkind: B\n");
+    let output = mainstay(directory.path(), &["r", "c", "--output-dir", "out"]);
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "wrote out/c/templates/a.yaml\nwrote out/c/templates/a.yaml\n\n"
     );
-    let written = std::fs::read_to_string(folder.path().join("out/c/templates/a.yaml")).unwrap();
+    let written = std::fs::read_to_string(directory.path().join("out/c/templates/a.yaml")).unwrap();
     assert_eq!(
         written,
         "---\n# Source: c/templates/a.yaml\nkind: A\n\n---\n# Source: c/templates/a.yaml\nkind: B\n\n"
     );
-    std::fs::create_dir_all(folder.path().join("half")).unwrap();
-    std::fs::write(folder.path().join("half/c"), "in the way").unwrap();
-    let output = mainstay(folder.path(), &["r", "c", "--output-dir", "half"]);
+    std::fs::create_dir_all(directory.path().join("half")).unwrap();
+    std::fs::write(directory.path().join("half/c"), "in the way").unwrap();
+    let output = mainstay(directory.path(), &["r", "c", "--output-dir", "half"]);
     assert_eq!(output.status.code(), Some(1));
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("half")).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(directory.path().join("half"))
+        .unwrap()
+        .collect();
     assert_eq!(left.len(), 1);
 }
 
 #[test]
 fn a_post_renderer_sees_the_manifests() {
-    let folder = chart("kind: A\n");
+    let directory = chart("kind: A\n");
     let output = mainstay(
-        folder.path(),
+        directory.path(),
         &["c", "--post-renderer", "sed", "--post-renderer-args", "s/A/Z/"],
     );
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "---\n# Source: c/templates/a.yaml\nkind: Z\n"
     );
-    let output = mainstay(folder.path(), &["c", "--post-renderer", "false"]);
+    let output = mainstay(directory.path(), &["c", "--post-renderer", "false"]);
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
 fn a_closed_pipe_is_no_drama() {
-    let folder = chart("a: {{ repeat 200000 \"x\" }}\n");
+    let directory = chart("a: {{ repeat 200000 \"x\" }}\n");
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["template", "c"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

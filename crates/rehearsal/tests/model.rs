@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, cast, deployment, istio, report, service, snapshot, upgrade};
 
-/// Returns what both methods must agree on. The number of status writes depends on how a watch batches events.
+/// Returns what both methods must agree on. The number of status writes depends on how a watch batches
+/// events.
 fn compared(mut report: Report) -> Value {
     report.method = Method::Embedded;
     report

@@ -1,5 +1,5 @@
-//! A rehearsal of a real cluster: an API server with real controllers and pods, read by a user who may only list.
-//! Its audit log shows that nothing is written and no Secret is read.
+//! A rehearsal of a real cluster: an API server with real controllers and pods, read by a user who may only
+//! list. Its audit log shows that nothing is written and no Secret is read.
 
 #![allow(
     clippy::unwrap_used,

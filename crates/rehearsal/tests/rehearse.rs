@@ -1,4 +1,5 @@
-//! Rehearsals of a mesh with mixed workloads: the report, its reproducibility, and the operator's actual actions.
+//! Rehearsals of a mesh with mixed workloads: the report, its reproducibility, and the operator's actual
+//! actions.
 
 #![allow(
     clippy::unwrap_used,

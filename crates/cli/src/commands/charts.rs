@@ -34,36 +34,3 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         Command::Pull(args) => pull::run(args),
     }
 }
-
-/// Rows in columns, two blanks apart.
-fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: Vec<usize> = (0..N)
-        .map(|column| {
-            rows.iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let line = |row: &[String; N]| {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect::<Vec<_>>().concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows = [["A", "B"], ["long", ""], ["é", "x"]].map(|row| row.map(ToOwned::to_owned));
-        assert_eq!(columns(&rows), "A     B\nlong\né     x\n");
-    }
-}

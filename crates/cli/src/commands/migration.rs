@@ -19,7 +19,7 @@ use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{Observation, Preview, Subject, preview};
 use serde_json::json;
 
-use crate::catalog::ChartsFlag;
+use crate::catalog::{ChartsFlag, version_name};
 use crate::commands::print_styled;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
@@ -189,7 +189,9 @@ async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let mut found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
     let istio = chosen(&found, args.which.istio.as_deref())?;
-    let (preview, notes) = preview_with_assumptions(&mut found, istio, args.to.as_deref())?;
+    let to = args.to.as_deref();
+    let to = to.map(|to| version_name(&args.shown.charts.open()?, to).map_err(CliError::from));
+    let (preview, notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::plan(&preview, &notes, args.ready_after),
         other => structured(&page::plan_data(&preview, args.ready_after), other)?,
@@ -278,15 +280,15 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
     loop {
         let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
         let istio = chosen(&found, args.which.istio.as_deref())?;
-        let Some(look) = progress::Look::at(&found.snapshot, &istio) else {
+        let Some(progress) = progress::MigrationProgress::from_snapshot(&found.snapshot, &istio) else {
             return Err(CliError::new(
                 Kind::Cluster,
                 format!("workload migration is not enabled for Istio {:?}", istio.name()),
             )
             .hint("set spec.updateStrategy.workloadMigration.strategy to Batched"));
         };
-        let state = look.status.state;
-        display.next(look)?.print()?;
+        let state = progress.status.state;
+        display.show("", progress)?;
         if matches!(state, MigrationState::Completed | MigrationState::Failed) {
             return outcome(&istio);
         }

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mainstay_catalog::Catalog;
 use mainstay_rehearsal::input::read_cluster;
 use mainstay_rehearsal::report::Outcome;
 use mainstay_rehearsal::{Input, RehearsalError, RehearsalRequest, Report, html, rehearse};
 use serde_json::Value;
 
-use crate::catalog::ChartsFlag;
+use crate::catalog::{ChartsFlag, version_name};
 use crate::commands::print_styled;
 use crate::commands::revision::{Format, structured};
 use crate::error::{CliError, Kind, chain};
 use crate::kubeconfig::{ClusterFlags, block_on};
-use crate::remote::Progress;
+use crate::ui::Progress;
 
 /// Arguments of `rehearse`.
 #[derive(clap::Args)]
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let progress = Progress::start();
     progress.step("reading");
     let catalog = Arc::new(args.charts.open()?);
-    let request = request(args)?;
+    let request = request(args, &catalog)?;
     let input = match &args.snapshot {
         Some(path) => Input::from_path(path)?,
         None => block_on(read(args))?,
@@ -111,11 +112,15 @@ async fn read(args: &Args) -> Result<Input, CliError> {
     Ok(read_cluster(&client, source, Timestamp::now()).await?)
 }
 
-fn request(args: &Args) -> Result<RehearsalRequest, CliError> {
+fn request(args: &Args, catalog: &Catalog) -> Result<RehearsalRequest, CliError> {
     let manifest = args.file.as_deref().map(manifest).transpose()?;
     Ok(RehearsalRequest {
         istio: args.istio.clone(),
-        to: args.to.clone(),
+        to: args
+            .to
+            .as_deref()
+            .map(|to| version_name(catalog, to))
+            .transpose()?,
         manifest,
         seed: args.seed,
         readiness: args.ready_after,

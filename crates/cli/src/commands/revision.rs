@@ -15,7 +15,7 @@ use crate::commands::print_styled;
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
 use crate::report::{Report, RevisionReport};
-use crate::table;
+use crate::ui::table;
 
 /// Arguments of `revision`.
 #[derive(clap::Args)]

@@ -94,10 +94,6 @@ const REMEDIES: &[(Reason, &str)] = &[
         "fix the workloads listed by `mainstay migration status NAME`, then run `mainstay migration retry NAME`",
     ),
     (
-        Reason::MigrationInProgress,
-        "run `mainstay migration watch NAME` to follow the progress",
-    ),
-    (
         Reason::MigrationPaused,
         "run `mainstay migration resume NAME` to continue",
     ),
@@ -172,7 +168,10 @@ fn invalid_spec(snapshot: &Snapshot, istio: &mainstay_api::Istio) -> Option<Prob
 
 fn object_problems<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Problem> {
     let is_problem = |condition: &&Condition| {
-        condition.kind != ConditionType::InUse && condition.status != ConditionStatus::True
+        condition.kind != ConditionType::InUse
+            && condition.status != ConditionStatus::True
+            // A migration in progress is healthy.
+            && condition.reason != Reason::MigrationInProgress
     };
     let conditions = object.status.conditions().0.iter().filter(is_problem);
     let name = format!("{}/{}", S::KIND.name(), object.name());

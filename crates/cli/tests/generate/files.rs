@@ -2,11 +2,13 @@
 
 use std::fs;
 
-use crate::folder::{BAD, BAD_SAID, INJECTED, POD, UNREADABLE, check, folder, generate, owned, piped, tree};
+use crate::directory::{
+    BAD, BAD_SAID, INJECTED, POD, UNREADABLE, check, directory, generate, owned, piped, tree,
+};
 
 #[test]
 fn files_are_edited_in_place_and_given_back() {
-    let here = folder(&[("p.yaml", POD)]);
+    let here = directory(&[("p.yaml", POD)]);
     check(
         &generate(here.path(), &["p.yaml"]),
         0,
@@ -32,7 +34,7 @@ fn files_are_edited_in_place_and_given_back() {
 
 #[test]
 fn a_file_that_does_not_change_is_not_written() {
-    let here = folder(&[("p.yaml", INJECTED), ("c.yaml", "kind: ConfigMap\n")]);
+    let here = directory(&[("p.yaml", INJECTED), ("c.yaml", "kind: ConfigMap\n")]);
     let times =
         || ["p.yaml", "c.yaml"].map(|name| fs::metadata(here.path().join(name)).unwrap().modified().unwrap());
     let before = times();
@@ -43,7 +45,7 @@ fn a_file_that_does_not_change_is_not_written() {
 #[test]
 fn several_inputs_become_one_stream() {
     let config = "kind: ConfigMap\n";
-    let here = folder(&[
+    let here = directory(&[
         ("a.yaml", POD),
         ("b.yaml", config),
         ("c.yaml", "---\nkind: Secret"),
@@ -61,9 +63,9 @@ fn several_inputs_become_one_stream() {
 }
 
 #[test]
-fn a_folder_mirrors_its_input() {
+fn a_directory_mirrors_its_input() {
     let config = "kind: ConfigMap\n";
-    let here = folder(&[
+    let here = directory(&[
         ("k8s/a.yaml", POD),
         ("k8s/x/b.yml", config),
         ("k8s/x/notes.txt", "?"),
@@ -82,20 +84,20 @@ fn a_folder_mirrors_its_input() {
         &output,
         2,
         "",
-        "Error: k8s/a.yaml and out/a.yaml would both be written to other/a.yaml\nhint: give the folder that holds both\n",
+        "Error: k8s/a.yaml and out/a.yaml would both be written to other/a.yaml\nhint: pass the directory that contains both\n",
     );
     assert!(!here.path().join("other").exists());
     check(
         &piped(here.path(), &["-", "-o", "out"], POD),
         2,
         "",
-        "Error: --output out: standard input has no name to write to\nhint: give a file, or - for standard output\n",
+        "Error: --output out: standard input has no file name\nhint: use a file, or - for standard output\n",
     );
 }
 
 #[test]
 fn patterns_are_matched_when_the_shell_has_not() {
-    let here = folder(&[("k8s/a.yaml", POD), ("k8s/x/b.yaml", POD), ("k8s/x/c.json", "{}")]);
+    let here = directory(&[("k8s/a.yaml", POD), ("k8s/x/b.yaml", POD), ("k8s/x/c.json", "{}")]);
     let output = generate(here.path(), &["k8s/**/*.yaml"]);
     check(
         &output,
@@ -113,7 +115,7 @@ fn patterns_are_matched_when_the_shell_has_not() {
 
 #[test]
 fn one_file_given_twice_is_treated_once() {
-    let here = folder(&[("p.yaml", POD)]);
+    let here = directory(&[("p.yaml", POD)]);
     let log = "p.yaml:2: Pod p: injected (initializer)\n1 input, 1 workload: 1 injected\n";
     check(
         &generate(here.path(), &["p.yaml", "./p.yaml", ".", "*.yaml"]),
@@ -127,7 +129,7 @@ fn one_file_given_twice_is_treated_once() {
 #[cfg(unix)]
 #[test]
 fn links_stay_links() {
-    let here = folder(&[("real/p.yaml", POD)]);
+    let here = directory(&[("real/p.yaml", POD)]);
     std::os::unix::fs::symlink("real/p.yaml", here.path().join("link.yaml")).unwrap();
     std::os::unix::fs::symlink("..", here.path().join("real/up")).unwrap();
     let log = "link.yaml:2: Pod p: injected (initializer)\n1 input, 1 workload: 1 injected\n";
@@ -151,7 +153,7 @@ fn links_stay_links() {
 #[test]
 fn the_mode_of_a_file_is_kept() {
     use std::os::unix::fs::PermissionsExt;
-    let here = folder(&[("p.yaml", POD)]);
+    let here = directory(&[("p.yaml", POD)]);
     let path = here.path().join("p.yaml");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
     assert!(generate(here.path(), &["p.yaml"]).status.success());
@@ -161,9 +163,9 @@ fn the_mode_of_a_file_is_kept() {
 #[test]
 fn a_failure_leaves_every_file_as_it_was() {
     let files = [("a.yaml", POD), ("bad.yaml", BAD), ("z.yaml", POD)];
-    let here = folder(&files);
+    let here = directory(&files);
     let log = format!(
-        "a.yaml:2: Pod p: injected (initializer)\nbad.yaml:1: Pod bad: failed (refused)\n{BAD_SAID}z.yaml:2: Pod p: injected (initializer)\n3 inputs, 3 workloads: 2 injected, 1 failed\nError: 1 object was not treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n"
+        "a.yaml:2: Pod p: injected (initializer)\nbad.yaml:1: Pod bad: failed (refused)\n{BAD_SAID}z.yaml:2: Pod p: injected (initializer)\n3 inputs, 3 workloads: 2 injected, 1 failed\nError: 1 object failed; nothing was written\nhint: use --keep-going to leave such inputs unchanged and continue\n"
     );
     check(&generate(here.path(), &["."].map(|_| "*.yaml")), 2, "", &log);
     assert_eq!(tree(here.path()), owned(&files));
@@ -172,13 +174,13 @@ fn a_failure_leaves_every_file_as_it_was() {
 #[test]
 fn a_bad_document_in_the_last_file_leaves_every_file_as_it_was() {
     let files = [("a.yaml", POD), ("z.yaml", UNREADABLE)];
-    let here = folder(&files);
+    let here = directory(&files);
     let output = generate(here.path(), &["-q", "a.yaml", "z.yaml"]);
     check(
         &output,
         2,
         "",
-        "Error: yaml: mapping values are not allowed in this context\n --> z.yaml:4:14 (syntax)\n  |\n4 |    containers: []\n  |              ^\nError: 1 object was not treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n",
+        "Error: yaml: mapping values are not allowed in this context\n --> z.yaml:4:14 (syntax)\n  |\n4 |    containers: []\n  |              ^\nError: 1 object failed; nothing was written\nhint: use --keep-going to leave such inputs unchanged and continue\n",
     );
     assert_eq!(tree(here.path()), owned(&files));
     let output = generate(here.path(), &["-q", "-o", "out/", "a.yaml", "z.yaml"]);
@@ -190,7 +192,7 @@ fn a_bad_document_in_the_last_file_leaves_every_file_as_it_was() {
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_every_file_as_it_was() {
-    let here = folder(&[("a.yaml", POD), ("b.yaml", POD)]);
+    let here = directory(&[("a.yaml", POD), ("b.yaml", POD)]);
     let path = here.path().join("b.yaml");
     let mut permissions = fs::metadata(&path).unwrap().permissions();
     permissions.set_readonly(true);
@@ -200,7 +202,7 @@ fn a_file_that_cannot_be_written_leaves_every_file_as_it_was() {
         &output,
         2,
         "",
-        "Error: b.yaml: the file is read-only\nError: 1 input could not be treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n",
+        "Error: b.yaml: the file is read-only\nError: 1 input failed; nothing was written\nhint: use --keep-going to leave such inputs unchanged and continue\n",
     );
     assert_eq!(tree(here.path()), owned(&[("a.yaml", POD), ("b.yaml", POD)]));
     let output = generate(here.path(), &["-q", "--keep-going", "a.yaml", "b.yaml"]);
@@ -210,7 +212,7 @@ fn a_file_that_cannot_be_written_leaves_every_file_as_it_was() {
 
 #[test]
 fn keep_going_treats_the_rest() {
-    let here = folder(&[("a.yaml", POD), ("bad.yaml", BAD)]);
+    let here = directory(&[("a.yaml", POD), ("bad.yaml", BAD)]);
     let output = generate(here.path(), &["-q", "--keep-going", "a.yaml", "bad.yaml"]);
     check(&output, 0, "", BAD_SAID);
     assert_eq!(

@@ -1,10 +1,10 @@
 //! What can be asked for: other kinds, profiles, images, and what cannot.
 
-use crate::folder::{INJECTED, POD, check, folder, generate, piped, said};
+use crate::directory::{INJECTED, POD, check, directory, generate, piped, said};
 
 #[test]
 fn flags_win_over_annotations() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let mesh = POD.replace(
         "  name: p  # the name\n",
         "  name: p\n  annotations: {contrast.edgeless.systems/servicemesh-ingress: ''}\n",
@@ -37,7 +37,7 @@ fn flags_win_over_annotations() {
 
 #[test]
 fn other_kinds_are_reached_by_their_path() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let rollout = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: r}}\nspec:\n  template:\n{}",
         POD.lines()
@@ -69,7 +69,7 @@ fn other_kinds_are_reached_by_their_path() {
 
 #[test]
 fn profiles_spell_things_their_way() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let (code, stdout, _) = said(&piped(here.path(), &["-q", "--profile", "later", "-"], POD));
     assert_eq!(code, 0);
     assert!(stdout.contains("value: coordinator-ready.default\n"), "{stdout}");
@@ -100,7 +100,7 @@ fn profiles_spell_things_their_way() {
 
 #[test]
 fn images_can_be_replaced() {
-    let here = folder(&[
+    let here = directory(&[
         (
             "images",
             "# mine\nghcr.io/edgelesssys/contrast/initializer:latest = my/init@sha256:00\n",
@@ -136,7 +136,7 @@ fn images_can_be_replaced() {
 
 #[test]
 fn usage_errors_end_with_two() {
-    let here = folder(&[("notes.txt", "")]);
+    let here = directory(&[("notes.txt", "")]);
     check(
         &generate(here.path(), &["nope"]),
         2,
@@ -153,7 +153,7 @@ fn usage_errors_end_with_two() {
         &generate(here.path(), &["--bogus", "."]),
         2,
         "",
-        "Error: unknown flag: --bogus\nhint: --help lists the flags\n",
+        "Error: unknown flag: --bogus\nhint: run with --help to list the flags\n",
     );
     assert_eq!(
         generate(here.path(), &["--check", "-o", "-", "."]).status.code(),

@@ -1,20 +1,20 @@
 //! `mainstay generate` as a process: what it prints where, how it exits, and what it leaves on the disk.
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its folder fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
+mod directory;
 mod files;
 mod flags;
-mod folder;
 mod reports;
 
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use folder::{INJECTED, POD, check, folder, generate, owned, piped, tree};
+use directory::{INJECTED, POD, check, directory, generate, owned, piped, tree};
 
 #[test]
 fn standard_input_goes_to_standard_output() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let log = "-:2: Pod p: injected (initializer)\n1 input, 1 workload: 1 injected\n";
     check(&piped(here.path(), &["-"], POD), 0, INJECTED, log);
     check(
@@ -36,7 +36,7 @@ fn standard_input_goes_to_standard_output() {
 
 #[test]
 fn a_long_stream_is_treated_piece_by_piece() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let filler = format!("---\nkind: ConfigMap\ndata: {{a: {}}}\n", "x".repeat(100_000));
     let text = format!("{}---\n{POD}", filler.repeat(60));
     let expected = format!("{}---\n{INJECTED}", filler.repeat(60));
@@ -54,7 +54,7 @@ fn a_long_stream_is_treated_piece_by_piece() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     // A file that is long enough to be staged, then standard input that never ends.
     let filler = format!("---\nkind: ConfigMap\ndata: {{a: {}}}\n", "x".repeat(100_000));
     let text = format!("{}---\n{POD}", filler.repeat(60));
@@ -81,7 +81,7 @@ fn an_interrupt_leaves_nothing_behind() {
 
 #[test]
 fn a_closed_pipe_is_no_drama() {
-    let here = folder(&[("p.yaml", &format!("{POD}# {}\n", "x".repeat(200_000)))]);
+    let here = directory(&[("p.yaml", &format!("{POD}# {}\n", "x".repeat(200_000)))]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["generate", "-q", "-o", "-", "p.yaml"])
         .current_dir(here.path())

@@ -1,10 +1,10 @@
-//! What is told: differences, reports for programs, warnings, the exit code of a check.
+//! What is output: differences, reports for programs, warnings, the exit code of a check.
 
-use crate::folder::{BAD, BAD_SAID, INJECTED, POD, check, folder, generate, owned, piped, said, tree};
+use crate::directory::{BAD, BAD_SAID, INJECTED, POD, check, directory, generate, owned, piped, said, tree};
 
 #[test]
-fn check_tells_by_its_exit_code() {
-    let here = folder(&[("a.yaml", POD), ("b.yaml", INJECTED), ("bad.yaml", BAD)]);
+fn check_reports_by_exit_code() {
+    let here = directory(&[("a.yaml", POD), ("b.yaml", INJECTED), ("bad.yaml", BAD)]);
     check(
         &generate(here.path(), &["--check", "a.yaml", "b.yaml"]),
         1,
@@ -24,7 +24,7 @@ fn check_tells_by_its_exit_code() {
         2,
         "",
         &format!(
-            "{BAD_SAID}Error: 1 object was not treated\nhint: --keep-going leaves what cannot be treated as it is and goes on\n"
+            "{BAD_SAID}Error: 1 object failed\nhint: use --keep-going to leave such inputs unchanged and continue\n"
         ),
     );
     assert_eq!(
@@ -45,7 +45,7 @@ fn check_tells_by_its_exit_code() {
 
 #[test]
 fn a_diff_is_one_that_patch_takes() {
-    let here = folder(&[("p.yaml", POD)]);
+    let here = directory(&[("p.yaml", POD)]);
     let output = generate(here.path(), &["-q", "--diff", "p.yaml"]);
     let (code, stdout, stderr) = said(&output);
     assert_eq!((code, stderr.as_str()), (0, ""));
@@ -76,7 +76,7 @@ fn a_diff_is_one_that_patch_takes() {
 
 #[test]
 fn a_report_for_programs_has_its_shape() {
-    let here = folder(&[("bad.yaml", BAD)]);
+    let here = directory(&[("bad.yaml", BAD)]);
     let output = generate(here.path(), &["--report", "json", "--keep-going", "bad.yaml"]);
     let expected = r#"{
   "version": 1,
@@ -132,7 +132,7 @@ fn a_report_for_programs_has_its_shape() {
 
 #[test]
 fn a_report_for_programs_keeps_out_of_the_manifests() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let (code, stdout, stderr) = said(&piped(here.path(), &["--report", "json", "-"], POD));
     assert_eq!((code, stdout.as_str()), (0, INJECTED));
     let report: serde_json::Value = serde_json::from_str(&stderr).unwrap();
@@ -141,7 +141,7 @@ fn a_report_for_programs_keeps_out_of_the_manifests() {
 
 #[test]
 fn warnings_show_the_line() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let text = POD.replace(
         "  name: p  # the name\n",
         "  name: p\n  annotations: {contrast.edgeless.systems/skip-initialiser: 'true'}\n",

@@ -1,5 +1,5 @@
-//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it answers, how
-//! it ends, what it never says.
+//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it responses,
+//! how it ends, what it never says.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -18,14 +18,14 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use metrics::{METRICS, get, scrape, token};
-use process::{Operator, PATIENCE, command};
+use process::{EXIT_TIMEOUT, Operator, command};
 use stage::Stage;
 
 /// A secret that is in Secrets, values and the kubeconfig, and nowhere else.
 const CANARY: &str = "canary-5d1f0c";
 
 #[tokio::test]
-async fn it_serves_works_says_no_secret_and_ends_as_told() {
+async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     let stage = Stage::new().await;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": CANARY}});
     stage.create("v1", "Secret", Some("istio-system"), secret).await;
@@ -37,7 +37,7 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
         },
     });
     stage.create("sailoperator.io/v1", "Istio", None, istio).await;
-    // The chart refuses this one, and quotes the value.
+    // The chart rejects this value and quotes it.
     let broken = json!({
         "metadata": {"name": "broken"},
         "spec": {"version": "v1.29.1", "namespace": "istio-system", "values": {"global": {"platform": CANARY}}},
@@ -57,7 +57,7 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
     assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
     let begun = Instant::now();
     while get(health, "/readyz").await.0 != 200 || stage.state("Istio", "default").await != "Healthy" {
-        assert!(begun.elapsed() < PATIENCE, "not healthy\n{}", operator.said());
+        assert!(begun.elapsed() < EXIT_TIMEOUT, "not healthy\n{}", operator.said());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
@@ -68,10 +68,10 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
     let text = loop {
         let (status, text) = scrape(metrics, Some(token.clone())).await;
         assert_eq!(status, 200, "{text}");
-        // Sizes are told now and then.
+        // Sizes are output now and then.
         match METRICS.iter().find(|part| !text.contains(**part)) {
             None => break text,
-            Some(part) => assert!(begun.elapsed() < PATIENCE, "{part} is not in\n{text}"),
+            Some(part) => assert!(begun.elapsed() < EXIT_TIMEOUT, "{part} is not in\n{text}"),
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     };
@@ -83,8 +83,8 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
         "\"msg\":\"reconciled\"",
         "Performing API request",
         "Object queued",
-        "told to stop",
-        "ended as asked",
+        "output to stop",
+        "stopped",
         "(a value)",
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
@@ -144,7 +144,7 @@ async fn losing_the_lease_ends_it_with_1() {
         .await;
     let leases = stage.api("coordination.k8s.io/v1", "Lease", Some("sail-operator"));
     let mut lease = leases.get("sail-operator-lock").await.unwrap();
-    lease.data["spec"]["holderIdentity"] = "somebody-else".into();
+    lease.data["spec"]["holderIdentity"] = "another-process".into();
     leases
         .replace("sail-operator-lock", &PostParams::default(), &lease)
         .await
@@ -158,7 +158,7 @@ async fn losing_the_lease_ends_it_with_1() {
 }
 
 #[tokio::test]
-async fn a_process_that_waits_for_the_lease_is_alive_and_ends_as_told() {
+async fn a_process_that_waits_for_the_lease_is_alive_and_stops_on_signals() {
     let stage = Stage::new().await;
     let now = "2999-01-01T00:00:00.000000Z";
     let lease = json!({
@@ -183,7 +183,7 @@ async fn a_process_that_waits_for_the_lease_is_alive_and_ends_as_told() {
 }
 
 /// Exit code and stderr of an operator that must not start.
-fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
+fn rejected(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = command(&[&["operator", "run", "--zap-log-level=panic"], arguments].concat());
     let output = command.envs(environment.iter().copied()).output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -191,14 +191,14 @@ fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, St
 
 #[test]
 fn what_is_wrong_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
     let here = [
         ("POD_NAMESPACE", "sail-operator"),
-        ("HOME", folder.path().to_str().unwrap()),
+        ("HOME", directory.path().to_str().unwrap()),
     ];
     let check = |arguments: &[&str], environment: &[(&str, &str)], expected: &str| {
-        let (code, text) = refused(arguments, environment);
+        let (code, text) = rejected(arguments, environment);
         assert_eq!((code, text.as_str()), (Some(1), expected), "{arguments:?}");
     };
     check(
@@ -234,15 +234,15 @@ fn what_is_wrong_is_said() {
     check(
         &["-no-such-flag"],
         &here,
-        "Error: unknown flag: --no-such-flag\nhint: --help lists the flags\n",
+        "Error: unknown flag: --no-such-flag\nhint: run with --help to list the flags\n",
     );
     let nowhere = path("charts");
     check(
         &["--resource-directory", &nowhere],
         &here,
-        &format!("Error: --resource-directory {nowhere}: no such folder\n"),
+        &format!("Error: --resource-directory {nowhere}: no such directory\n"),
     );
-    let (code, text) = refused(&["--kubeconfig", &path("none")], &here);
+    let (code, text) = rejected(&["--kubeconfig", &path("none")], &here);
     assert_eq!(code, Some(1));
     assert!(
         text.contains("none") && text.contains("hint: name a cluster with --kubeconfig"),
@@ -252,17 +252,17 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     drop(taken);
-    let kubeconfig = folder.path().join("kubeconfig");
+    let kubeconfig = directory.path().join("kubeconfig");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
          contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{token: {CANARY}}}}}]\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
-    let (code, text) = refused(
+    let (code, text) = rejected(
         &["--kubeconfig", kubeconfig.to_str().unwrap()],
         &[("POD_NAMESPACE", "x")],
     );

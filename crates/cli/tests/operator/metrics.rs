@@ -19,7 +19,7 @@ pub(crate) const METRICS: [&str; 7] = [
     "mainstay_revision_referrers{revision=\"default\",by=\"namespace\"} 0\n",
 ];
 
-/// Status and body of a question in plain HTTP.
+/// Status and body of a request in plain HTTP.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let path = path.to_owned();
     let ask = move || {
@@ -29,9 +29,9 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
             "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     };
     tokio::task::spawn_blocking(ask).await.unwrap()
@@ -49,14 +49,14 @@ pub(crate) async fn scrape(address: SocketAddr, token: Option<String>) -> (u16, 
             .http_status_as_error(false)
             .build()
             .into();
-        let mut question = agent.get(format!("https://localhost:{}/metrics", address.port()));
+        let mut request = agent.get(format!("https://localhost:{}/metrics", address.port()));
         if let Some(token) = token {
-            question = question.header("Authorization", format!("Bearer {token}"));
+            request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let mut answer = question.call().unwrap();
+        let mut response = request.call().unwrap();
         (
-            answer.status().as_u16(),
-            answer.body_mut().read_to_string().unwrap(),
+            response.status().as_u16(),
+            response.body_mut().read_to_string().unwrap(),
         )
     };
     tokio::task::spawn_blocking(ask).await.unwrap()
@@ -96,6 +96,6 @@ pub(crate) async fn token(stage: &Stage) -> String {
         .header("content-type", "application/json")
         .body(body.to_string().into_bytes())
         .unwrap();
-    let answer: Value = stage.admin.request(request).await.unwrap();
-    answer["status"]["token"].as_str().unwrap().to_owned()
+    let response: Value = stage.admin.request(request).await.unwrap();
+    response["status"]["token"].as_str().unwrap().to_owned()
 }

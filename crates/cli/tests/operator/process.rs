@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::stage::Stage;
 
 /// How long something may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
@@ -52,12 +52,12 @@ impl Operator {
             .spawn()
             .unwrap();
         let said = Arc::new(Mutex::new(String::new()));
-        let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
+        let (stderr, captured) = (child.stderr.take().unwrap(), said.clone());
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut heard = heard.lock().unwrap();
-                heard.push_str(&line);
-                heard.push('\n');
+                let mut captured = captured.lock().unwrap();
+                captured.push_str(&line);
+                captured.push('\n');
             }
         });
         Self {
@@ -96,11 +96,11 @@ impl Operator {
         while !holds(self) {
             let ended = self.child.try_wait().unwrap();
             assert!(
-                ended.is_none() && begun.elapsed() < PATIENCE,
+                ended.is_none() && begun.elapsed() < EXIT_TIMEOUT,
                 "{what}: {ended:?}\n{}",
                 self.said()
             );
-            // The other end is a process: only the wall clock tells.
+            // The peer is a process, so the wall clock applies.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -109,13 +109,13 @@ impl Operator {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
     }
 
-    /// Waits for its end; gives the exit code and everything it said.
+    /// Waits for its exit; returns the exit code and its output.
     pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None => assert!(begun.elapsed() < PATIENCE, "it does not end\n{}", self.said()),
+                None => assert!(begun.elapsed() < EXIT_TIMEOUT, "does not exit\n{}", self.said()),
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// A served cluster.
 pub(crate) struct Stage {
     pub(crate) admin: Client,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     _server: Server,
 }
 
@@ -23,12 +23,12 @@ impl Stage {
         let cluster = Cluster::new(Options::default());
         cluster.run_workloads(1);
         let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let text = server.kubeconfig(User::admin()).unwrap();
-        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        std::fs::write(directory.path().join("kubeconfig"), text).unwrap();
         Self {
             admin: Client::new(cluster.connect("admin"), "default"),
-            folder,
+            directory,
             _server: server,
         }
     }
@@ -55,7 +55,7 @@ impl Stage {
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        self.directory.path().join("kubeconfig")
     }
 
     pub(crate) async fn create(&self, version: &str, kind: &str, namespace: Option<&str>, mut body: Value) {

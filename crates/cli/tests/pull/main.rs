@@ -9,7 +9,7 @@
 
 #[path = "../support/archive.rs"]
 mod archive;
-mod refused;
+mod rejected;
 #[path = "../support/server.rs"]
 mod server;
 mod sources;
@@ -19,12 +19,12 @@ use std::fs;
 use std::path::Path;
 
 use archive::{chart, tgz};
-use server::{Answer, Server};
+use server::{Response, Server};
 use sources::{CHARTS, LAYER, VERSION, manifest_path, registry, repository, sha256};
 use user::{User, files};
 
 #[test]
-fn a_helm_repository_gives_both_flavours() {
+fn a_helm_repository_provides_both_flavours() {
     let user = User::new("repo");
     let (_server, address) = repository();
     let (code, out, err) = user.pull(&address);
@@ -93,7 +93,7 @@ fn pulling_again_replaces() {
 }
 
 #[test]
-fn a_registry_gives_the_same() {
+fn a_registry_provides_the_same() {
     let (user, other) = (User::new("oci"), User::new("oci-repo"));
     let (_server, address) = registry();
     let (code, _, err) = user.pull(&address);
@@ -104,13 +104,13 @@ fn a_registry_gives_the_same() {
 }
 
 #[test]
-fn a_registry_that_hands_tokens_to_anybody_is_asked_for_one() {
+fn an_anonymous_token_is_requested() {
     let user = User::new("token");
     let (server, address) = registry();
     let (storage, host) = (Server::start(), server.host.clone());
     server.put(
         "/token?service=reg&scope=repository:istio/charts/x:pull",
-        Answer::of("{\"token\":\"t0k\"}"),
+        Response::of("{\"token\":\"t0k\"}"),
     );
     let challenge = format!(
         "Bearer realm=\"http://{host}/token\",service=\"reg\",scope=\"repository:istio/charts/x:pull\""
@@ -125,17 +125,17 @@ fn a_registry_that_hands_tokens_to_anybody_is_asked_for_one() {
         let guarded = Some(("bearer t0k".to_owned(), challenge.clone()));
         server.put(
             manifest_path(name),
-            Answer {
+            Response {
                 guarded: guarded.clone(),
-                ..Answer::of(manifest)
+                ..Response::of(manifest)
             },
         );
-        let moved = Answer::status(307).header("location", &format!("http://{}/{name}", storage.host));
+        let moved = Response::status(307).header("location", &format!("http://{}/{name}", storage.host));
         server.put(
             format!("/v2/istio/charts/{name}/blobs/sha256:{digest}"),
-            Answer { guarded, ..moved },
+            Response { guarded, ..moved },
         );
-        storage.put(format!("/{name}"), Answer::of(bytes));
+        storage.put(format!("/{name}"), Response::of(bytes));
     }
     let (code, _, err) = user.pull(&address);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -147,51 +147,48 @@ fn a_registry_that_hands_tokens_to_anybody_is_asked_for_one() {
 }
 
 #[test]
-fn a_login_that_is_not_for_everybody_is_told() {
+fn a_required_login_is_reported() {
     let user = User::new("login");
     let (server, address) = registry();
     let path = manifest_path("base");
     let at = format!("http://{}{path}", server.host);
-    let guarded = |challenge: &str| Answer {
+    let guarded = |challenge: &str| Response {
         guarded: Some(("x".into(), challenge.into())),
-        ..Answer::of("")
+        ..Response::of("")
     };
     server.put(path.clone(), guarded("Basic realm=\"r\""));
-    user.check_refused(
+    user.check_rejected(
         &address,
-        &format!("{at} wants a login that is not offered to everybody: it does not say how to get a token"),
+        &format!("{at} requires a login: unsupported authentication challenge"),
     );
     server.put(
         path.clone(),
         guarded(&format!("Bearer realm=\"http://{}/none\"", server.host)),
     );
-    user.check_refused(
+    user.check_rejected(
         &address,
         &format!(
-            "{at} wants a login that is not offered to everybody: http://{}/none? answers 404",
+            "{at} requires a login: http://{}/none? responded with status 404",
             server.host
         ),
     );
-    server.put("/t?", Answer::of("[]"));
+    server.put("/t?", Response::of("[]"));
     server.put(
         path.clone(),
         guarded(&format!("Bearer realm=\"http://{}/t\"", server.host)),
     );
-    user.check_refused(
+    user.check_rejected(
         &address,
-        &format!("{at} wants a login that is not offered to everybody: the answer holds no token"),
+        &format!("{at} requires a login: token response has no token"),
     );
     server.put(path, guarded("Bearer realm=\"file:///etc/passwd\""));
-    user.check_refused(
+    user.check_rejected(
         &address,
-        &format!(
-            "{at} wants a login that is not offered to everybody: its scheme is none of https, http and oci"
-        ),
+        &format!("{at} requires a login: scheme must be https, http or oci"),
     );
 }
 
-/// A release that is embedded, published again and pulled, must come out as it is embedded: charts and edits
-/// alike.
+/// A pulled release equals the embedded one in charts and derived edits.
 #[test]
 fn an_embedded_release_pulled_again_is_the_same() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources/1.29.1");
@@ -213,9 +210,9 @@ fn an_embedded_release_pulled_again_is_the_same() {
             "  {name}:\n  - version: 1.29.1\n    digest: {}\n    urls: [/{name}.tgz]\n",
             sha256(&bytes)
         );
-        server.put(format!("/{name}.tgz"), Answer::of(bytes));
+        server.put(format!("/{name}.tgz"), Response::of(bytes));
     }
-    server.put("/index.yaml", Answer::of(index));
+    server.put("/index.yaml", Response::of(index));
     let (code, _, err) = user.run(&[
         "charts",
         "pull",

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::archive::{chart, tgz};
-use crate::server::{Answer, Server};
+use crate::server::{Response, Server};
 
 pub(crate) const CHARTS: [&str; 5] = ["base", "istiod", "cni", "ztunnel", "gateway"];
 pub(crate) const VERSION: &str = "1.30.3";
@@ -29,9 +29,9 @@ pub(crate) fn repository() -> (Server, String) {
                 "  - name: {name}\n    version: {version}\n    digest: {digest}\n    urls: [\"{name}-{version}.tgz\"]\n"
             );
         }
-        server.put(format!("/charts/{name}-{VERSION}.tgz"), Answer::of(bytes));
+        server.put(format!("/charts/{name}-{VERSION}.tgz"), Response::of(bytes));
     }
-    server.put("/charts/index.yaml", Answer::of(index));
+    server.put("/charts/index.yaml", Response::of(index));
     let address = format!("http://{}/charts", server.host);
     (server, address)
 }
@@ -52,14 +52,14 @@ pub(crate) fn put_image(server: &Server, name: &str, bytes: &[u8], media_type: &
         "{{\"schemaVersion\":2,\"config\":{{\"mediaType\":\"application/vnd.cncf.helm.config.v1+json\"}},\"layers\":[{{\"mediaType\":\"{media_type}\",\"digest\":\"sha256:{digest}\",\"size\":{}}}]}}",
         bytes.len()
     );
-    let answer = Answer::of(manifest.clone()).header(
+    let response = Response::of(manifest.clone()).header(
         "docker-content-digest",
         &format!("sha256:{}", sha256(manifest.as_bytes())),
     );
-    server.put(manifest_path(name), answer);
+    server.put(manifest_path(name), response);
     server.put(
         format!("/v2/istio/charts/{name}/blobs/sha256:{digest}"),
-        Answer::of(bytes),
+        Response::of(bytes),
     );
 }
 

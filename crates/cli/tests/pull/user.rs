@@ -1,4 +1,4 @@
-//! Somebody with a catalogue of their own: runs `mainstay`, looks at what it left.
+//! A user with a catalog: runs `mainstay` and inspects the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl User {
     }
 
     /// The pull fails with this message, and nothing is written.
-    pub(crate) fn check_refused(&self, source: &str, message: &str) {
+    pub(crate) fn check_rejected(&self, source: &str, message: &str) {
         let (code, out, err) = self.pull(source);
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert_eq!(
@@ -67,8 +67,8 @@ impl Drop for User {
 pub(crate) fn files(top: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![top.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 open.push(path);

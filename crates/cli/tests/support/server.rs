@@ -1,4 +1,4 @@
-//! A web server on loopback that says what it is told to say, however wrong.
+//! A web server on loopback that says what it is output to say, however wrong.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 /// What to say to one path.
 #[derive(Clone, Default)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Answer {
     pub guarded: Option<(String, String)>,
 }
 
-impl Answer {
+impl Response {
     pub fn of(body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: 200,
@@ -39,11 +39,11 @@ impl Answer {
     }
 }
 
-/// Answers by path (with query); 404 for others. Lives until the process ends.
+/// Responses by path (with query); 404 for others. Runs until the process ends.
 #[derive(Clone)]
 pub struct Server {
     pub host: String,
-    answers: Arc<Mutex<HashMap<String, Answer>>>,
+    responses: Arc<Mutex<HashMap<String, Response>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -53,7 +53,7 @@ impl Server {
         let host = listener.local_addr().unwrap().to_string();
         let server = Self {
             host,
-            answers: Arc::default(),
+            responses: Arc::default(),
             asked: Arc::default(),
         };
         let own = server.clone();
@@ -67,8 +67,8 @@ impl Server {
         server
     }
 
-    pub fn put(&self, path: impl Into<String>, answer: Answer) -> &Self {
-        self.answers.lock().unwrap().insert(path.into(), answer);
+    pub fn put(&self, path: impl Into<String>, response: Response) -> &Self {
+        self.responses.lock().unwrap().insert(path.into(), response);
         self
     }
 
@@ -95,30 +95,34 @@ impl Server {
             .lock()
             .unwrap()
             .push(format!("{path} {credential}").trim_end().to_owned());
-        let answer = self
-            .answers
+        let response = self
+            .responses
             .lock()
             .unwrap()
             .get(&path)
             .cloned()
-            .unwrap_or_else(|| Answer::status(404));
-        stream.write_all(&spoken(&answer, &credential))
+            .unwrap_or_else(|| Response::status(404));
+        stream.write_all(&spoken(&response, &credential))
     }
 }
 
-fn spoken(answer: &Answer, credential: &str) -> Vec<u8> {
-    let refused = answer.guarded.as_ref().filter(|(wanted, _)| wanted != credential);
-    let challenge = refused.map(|(_, challenge)| Answer::status(401).header("www-authenticate", challenge));
-    let answer = challenge.as_ref().unwrap_or(answer);
-    let length = answer.claims.unwrap_or(answer.body.len());
+fn spoken(response: &Response, credential: &str) -> Vec<u8> {
+    let rejected = response
+        .guarded
+        .as_ref()
+        .filter(|(wanted, _)| wanted != credential);
+    let challenge =
+        rejected.map(|(_, challenge)| Response::status(401).header("www-authenticate", challenge));
+    let response = challenge.as_ref().unwrap_or(response);
+    let length = response.claims.unwrap_or(response.body.len());
     let mut text = format!(
         "HTTP/1.1 {} X\r\ncontent-length: {length}\r\nconnection: close\r\n",
-        answer.status
+        response.status
     );
-    for (name, value) in &answer.headers {
+    for (name, value) in &response.headers {
         text += &format!("{name}: {value}\r\n");
     }
     let mut bytes = (text + "\r\n").into_bytes();
-    bytes.extend_from_slice(&answer.body);
+    bytes.extend_from_slice(&response.body);
     bytes
 }

@@ -1,5 +1,5 @@
 //! Arithmetic of a Deployment's rolling update: computes how many pods are created and stopped from the
-//! counts of old, new and available pods.
+//! number of pods by state.
 
 /// Limits of a rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,7 +100,7 @@ pub(crate) fn cast() -> Vec<Value> {
             "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "tight"}}}}),
         deployment(
             "shop",
-            "ledger",
+            "billing",
             1,
             &json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}}),
         ),

@@ -6,6 +6,7 @@ use mainstay_yaml::{Map, Value};
 use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::error::{CliError, Kind};
+use crate::ui::table;
 
 /// Arguments of `charts list`.
 #[derive(clap::Args)]
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         catalog.default_version()?;
     }
     match args.output {
-        Output::Table => print(table(&rows).as_bytes()),
+        Output::Table => print(text(&rows).as_bytes()),
         Output::Json => print_json(&json(&rows)),
     }
 }
@@ -88,22 +89,21 @@ fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
     here.into_iter().map(Row::from).chain(others).collect()
 }
 
-fn table(rows: &[Row]) -> String {
+fn text(rows: &[Row]) -> String {
     let cells = |row: &Row| {
         let default = if row.default { " (default)" } else { "" };
-        [
+        vec![
             format!("{}{default}", row.version),
             row.state.to_owned(),
             row.origin.to_owned(),
             row.aliases.join(", "),
         ]
     };
-    let head = ["VERSION", "STATE", "ORIGIN", "ALIASES"].map(ToOwned::to_owned);
-    super::columns(
-        &std::iter::once(head)
-            .chain(rows.iter().map(cells))
-            .collect::<Vec<_>>(),
-    )
+    let head = ["VERSION", "STATE", "ORIGIN", "ALIASES"]
+        .map(ToOwned::to_owned)
+        .to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(cells)).collect();
+    table::lines("", &rows)
 }
 
 fn print_json(value: &Value) -> Result<(), CliError> {

@@ -9,7 +9,8 @@ use mainstay_catalog::{
 use crate::catalog::{ChartsFlag, user_directory};
 use crate::commands::print;
 use crate::error::{CliError, Kind};
-use crate::remote::{Client, DEFAULT_REPOSITORY, Progress, Pulled, Source};
+use crate::remote::{Client, DEFAULT_REPOSITORY, Pulled, Source};
+use crate::ui::Progress;
 
 /// Arguments of `charts pull`.
 #[derive(clap::Args)]
@@ -51,8 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .or(args.repo.as_deref())
         .unwrap_or(DEFAULT_REPOSITORY);
     let source = Source::parse(address, args.plain_http)?;
-    let mut progress = Progress::start();
-    let pulled = source.pull(&Client::new()?, &version, &mut progress)?;
+    let progress = Progress::start();
+    let pulled = source.pull(&Client::new()?, &version, &progress)?;
     let note = provenance(address, &pulled);
     let flavours = flavours(&ChartsFlag::default().open()?, &version, pulled)?;
     let target = write_version(

@@ -6,6 +6,7 @@ use mainstay_catalog::{Catalog, Flavour, Version};
 use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::error::{CliError, Kind};
+use crate::ui::table;
 
 /// Arguments of `charts show`.
 #[expect(
@@ -100,7 +101,8 @@ fn show_version(catalog: &Catalog, version: &Version, flavour: Flavour) -> Resul
         ("charts", catalog.charts(version, flavour)?.join(", ")),
         ("profiles", catalog.profiles(version, flavour)?.join(", ")),
     ];
-    print(super::columns(&rows.map(|(name, text)| [format!("{name}:"), text])).as_bytes())
+    let rows = rows.map(|(name, text)| vec![format!("{name}:"), text]);
+    print(table::lines("", &rows).as_bytes())
 }
 
 fn show_chart(args: &Args, files: &Files) -> Result<(), CliError> {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::{WORKLOADS, Workload};
 use super::printer::Printer;
-use crate::commands::migration::progress::Look;
+use crate::commands::migration::progress::MigrationProgress;
 use crate::commands::status;
 use crate::error::{CliError, Kind, chain};
 use crate::report::Report;
@@ -72,9 +72,12 @@ impl DemoCluster {
     }
 
     /// Returns the current progress of the migration.
-    pub(super) async fn look(&self) -> Result<Option<Look>, CliError> {
+    pub(super) async fn migration(&self) -> Result<Option<MigrationProgress>, CliError> {
         let found = self.survey().await?;
-        Ok(Look::at(&found.snapshot, &Self::istio(&found)?))
+        Ok(MigrationProgress::from_snapshot(
+            &found.snapshot,
+            &Self::istio(&found)?,
+        ))
     }
 
     /// Waits until a condition holds.

@@ -16,10 +16,10 @@ pub(super) const OLD: &str = "default-v1-28-2";
 pub(super) const NEW: &str = "default-v1-29-1";
 
 /// An image that is no longer in the registry, and its replacement.
-const MISSING_IMAGE: &str = "registry.example/ledger:2.4.0";
-pub(super) const NEW_IMAGE: &str = "registry.example/ledger:2.4.1";
+const MISSING_IMAGE: &str = "registry.example/billing:2.4.0";
+pub(super) const NEW_IMAGE: &str = "registry.example/billing:2.4.1";
 /// The workload with the missing image.
-pub(super) const FAILING: (&str, &str) = ("payments", "ledger");
+pub(super) const FAILING: (&str, &str) = ("payments", "billing");
 /// The workload with the skip annotation.
 pub(super) const SKIPPED: (&str, &str) = ("platform", "audit");
 
@@ -129,7 +129,7 @@ pub(super) const WORKLOADS: [Workload; 12] = [
     },
     Workload {
         namespace: "payments",
-        name: "ledger",
+        name: "billing",
         remark: "its image is no longer in the registry: new pods cannot start",
         ..PLAIN
     },

@@ -11,7 +11,7 @@ use super::cluster::{DemoCluster, Revisions};
 use super::fixtures::{NEW, OLD, SKIPPED, WORKLOADS, Workload};
 use super::steps::is_gone;
 use crate::error::{CliError, Kind};
-use crate::table;
+use crate::ui::table;
 
 /// Facts recorded during the demo.
 pub(super) struct Facts {

@@ -6,11 +6,11 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::commands::migration::progress::{Display, Look};
+use crate::commands::migration::progress::{Display, MigrationProgress};
 use crate::commands::revision::Format;
 use crate::commands::{print, print_styled};
 use crate::error::CliError;
-use crate::style::{FRAME, GOOD, HINT};
+use crate::ui::style::{FRAME, GOOD, HINT};
 
 /// Prints the demo.
 pub(super) struct Printer {
@@ -107,17 +107,20 @@ impl Printer {
     }
 
     /// Prints the progress of a migration.
-    pub(super) fn progress(&self, now: Timestamp, display: &mut Display, look: Look) -> Result<(), CliError> {
-        let frame = display.next(look)?;
-        if frame.text.is_empty() {
-            return Ok(());
+    pub(super) fn progress(
+        &self,
+        now: Timestamp,
+        display: &mut Display,
+        progress: MigrationProgress,
+    ) -> Result<(), CliError> {
+        if !self.json {
+            return display.show(&self.stamp(now), progress);
         }
-        if self.json {
-            let status: Value = serde_json::from_str(&frame.text).unwrap_or_default();
-            return self.event(now, "migration", json!({"data": status}));
+        let data = json!({"data": progress.status});
+        match display.accept(progress) {
+            Some(_) => self.event(now, "migration", data),
+            None => Ok(()),
         }
-        let stamp = self.stamp(now);
-        frame.with_margin(&stamp).print()
     }
 
     /// Creates a progress display.

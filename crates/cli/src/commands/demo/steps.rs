@@ -18,7 +18,7 @@ use super::fixtures::{
 use super::outcome::{self, Facts};
 use crate::commands::migration::{page, preview_with_assumptions};
 use crate::error::{CliError, Kind};
-use crate::table;
+use crate::ui::table;
 
 /// Runs all steps.
 pub(super) async fn run(cluster: &DemoCluster) -> Result<(), CliError> {
@@ -181,9 +181,10 @@ async fn upgrade(cluster: &DemoCluster) -> Result<BTreeSet<String>, CliError> {
         .until(
             "the new control plane and the start of the migration",
             async |cluster| {
-                let look = cluster.look().await?;
-                Ok(look.is_some_and(|look| {
-                    look.status.target_revision == NEW && look.status.state == MigrationState::InProgress
+                let progress = cluster.migration().await?;
+                Ok(progress.is_some_and(|progress| {
+                    progress.status.target_revision == NEW
+                        && progress.status.state == MigrationState::InProgress
                 }))
             },
         )
@@ -215,17 +216,18 @@ async fn watch(cluster: &DemoCluster, ends: &[MigrationState]) -> Result<BTreeSe
     let mut failed = BTreeSet::new();
     cluster
         .until("the migration to end", async |cluster| {
-            let Some(look) = cluster.look().await? else {
+            let Some(progress) = cluster.migration().await? else {
                 return Ok(false);
             };
-            let state = look.status.state;
+            let state = progress.status.state;
             failed.extend(
-                look.status
+                progress
+                    .status
                     .failures
                     .iter()
                     .map(|one| format!("{}/{}", one.namespace, one.name)),
             );
-            cluster.printer.progress(cluster.now(), &mut display, look)?;
+            cluster.printer.progress(cluster.now(), &mut display, progress)?;
             Ok(ends.contains(&state))
         })
         .await?;
@@ -272,8 +274,8 @@ async fn repair(cluster: &DemoCluster) -> Result<(), CliError> {
     )?;
     cluster
         .until("the failed workload to be migrated", async |cluster| {
-            let look = cluster.look().await?;
-            Ok(look.is_some_and(|look| look.status.state == MigrationState::Completed))
+            let progress = cluster.migration().await?;
+            Ok(progress.is_some_and(|progress| progress.status.state == MigrationState::Completed))
         })
         .await?;
     printer.command(cluster.now(), "mainstay migration status")?;

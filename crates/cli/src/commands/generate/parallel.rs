@@ -10,7 +10,7 @@ use super::inputs::Input;
 use super::output::Plan;
 use super::process::{Processed, process};
 use super::transaction::Transaction;
-use crate::remote::Progress;
+use crate::ui::Progress;
 
 /// Minimum number of inputs for several threads.
 const MIN_PARALLEL_INPUTS: usize = 8;

@@ -7,7 +7,8 @@ use mainstay_inject::{Finding, Report, Severity};
 use super::counted;
 use super::process::{Excerpt, Processed, ReportWithExcerpts};
 use super::summary::Summary;
-use crate::style::{ERROR, FRAME, HINT, WARNING};
+use crate::ui::snippet::{self, Mark};
+use crate::ui::style::{ERROR, FRAME, HINT, WARNING};
 
 /// Prints a line per workload with its findings, and a summary.
 pub(super) fn print(all: &[Processed], summary: &Summary, quiet: bool) {
@@ -65,29 +66,26 @@ fn findings(file: &str, object: &ReportWithExcerpts, out: &mut dyn Write) -> io:
 
 /// Prints a finding like an error: message, location, source line, hint.
 fn draw(file: &str, finding: &Finding, excerpt: &Excerpt, out: &mut dyn Write) -> io::Result<()> {
-    let (style, word) = match finding.severity {
-        Severity::Error => (ERROR, "Error"),
-        Severity::Warning => (WARNING, "Warning"),
-        Severity::Note => (HINT, "Note"),
+    let (style, word, mark) = match finding.severity {
+        Severity::Error => (ERROR, "Error", Mark::Error),
+        Severity::Warning => (WARNING, "Warning", Mark::Warning),
+        Severity::Note => (HINT, "Note", Mark::Note),
     };
     let (line, column) = (finding.place.line, finding.place.column);
     let margin = " ".repeat(line.to_string().len());
-    let pad: String = excerpt
-        .text
-        .chars()
-        .take(excerpt.indent)
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
-    let carets = "^".repeat(excerpt.width);
     writeln!(out, "{style}{word}:{style:#} {}", finding.message)?;
     writeln!(
         out,
         "{margin}{FRAME}-->{FRAME:#} {file}:{line}:{column} ({})",
         finding.code.code()
     )?;
-    writeln!(out, "{margin} {FRAME}|{FRAME:#}")?;
-    writeln!(out, "{FRAME}{line} |{FRAME:#} {}", excerpt.text)?;
-    writeln!(out, "{margin} {FRAME}|{FRAME:#} {pad}{style}{carets}{style:#}")?;
+    let marked = snippet::Excerpt {
+        line,
+        text: &excerpt.text,
+        indent: Some(excerpt.indent),
+        width: excerpt.width,
+    };
+    out.write_all(snippet::draw(&marked, mark).as_bytes())?;
     match &finding.help {
         Some(help) => writeln!(out, "{HINT}hint:{HINT:#} {help}"),
         None => Ok(()),

@@ -8,8 +8,8 @@ use mainstay_mesh::Preview;
 use mainstay_mesh::workload::WorkloadKey;
 use serde_json::{Value, json};
 
-use crate::style::{ERROR, FRAME, GOOD, WARNING};
-use crate::table;
+use crate::ui::style::{ERROR, FRAME, GOOD, WARNING};
+use crate::ui::table;
 
 /// Estimates the duration if every workload is ready after `each`; batches run one after the other.
 fn estimate(preview: &Preview, each: SignedDuration) -> SignedDuration {

@@ -1,43 +1,44 @@
-//! A migration as it goes: takes one look at it after the other, gives what to print next: bars that are
-//! redrawn on a terminal, a line per change otherwise, a JSON line for programs.
+//! Progress of a migration: bars on a terminal, a line per change otherwise, JSON lines for programs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use mainstay_api::{Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus};
+use mainstay_api::{
+    ConditionStatus, ConditionType, Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus,
+};
 use mainstay_mesh::Snapshot;
 use mainstay_mesh::migration::{MigrationIndex, WorkloadPhase};
 
 use crate::commands::revision::Format;
-use crate::commands::{print, print_styled};
+use crate::commands::{harmless, print_styled};
 use crate::error::{CliError, Kind};
-use crate::style::{ERROR, GOOD, WARNING};
+use crate::ui::style::ERROR;
+use crate::ui::{BarRow, Bars};
 
-/// How wide a bar is.
-const WIDTH: usize = 40;
-/// How many batches have a bar of their own: the last ones.
-const BARS: usize = 8;
+/// Maximum number of batches with a separate bar: the last ones.
+const MAX_BATCH_BARS: usize = 8;
 
-/// What there is to see at one moment.
+/// Progress of a migration at one time.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct MigrationProgress {
     istio: String,
     pub(crate) status: WorkloadMigrationStatus,
+    /// Why no workload moves, as reason and message of the condition.
+    waiting: Option<String>,
     batches: BTreeMap<i32, Batch>,
 }
 
-/// How far a batch is.
+/// Number of workloads of a batch by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Batch {
-    moved: usize,
+    migrated: usize,
     failed: usize,
     moving: usize,
 }
 
-impl Look {
-    /// At the migration of an Istio; nothing if it moves no workloads.
-    pub(crate) fn at(snapshot: &Snapshot, istio: &Istio) -> Option<Self> {
+impl MigrationProgress {
+    /// Returns the progress of an Istio's migration, or `None` if it is not enabled.
+    pub(crate) fn from_snapshot(snapshot: &Snapshot, istio: &Istio) -> Option<Self> {
         let mut batches: BTreeMap<i32, Batch> = BTreeMap::new();
         let states = snapshot.migration_index(istio.name()).map(MigrationIndex::iter);
         for (_, state) in states.into_iter().flatten() {
@@ -46,127 +47,131 @@ impl Look {
             };
             let batch = batches.entry(batch).or_default();
             match state.phase(snapshot.now) {
-                WorkloadPhase::Migrated => batch.moved += 1,
+                WorkloadPhase::Migrated => batch.migrated += 1,
                 WorkloadPhase::Failed => batch.failed += 1,
                 WorkloadPhase::Moving => batch.moving += 1,
                 WorkloadPhase::Pending | WorkloadPhase::Skipped => {}
             }
         }
+        let is_moving = batches.values().any(|batch| batch.moving > 0);
         Some(Self {
             istio: istio.name().to_owned(),
             status: istio.status.workload_migration.clone()?,
+            waiting: waiting(istio).filter(|_| !is_moving),
             batches,
         })
     }
-}
 
-/// What to print next.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
-    /// How many lines are taken back first.
-    back: usize,
-    pub(crate) text: String,
-}
-
-impl Frame {
-    /// The same with something in front of its first line, and as much room in front of the others.
-    pub(crate) fn with_margin(&self, margin: &str) -> Self {
-        let room = " ".repeat(anstream::adapter::strip_str(margin).to_string().chars().count());
-        let lines = self.text.lines().enumerate();
-        let text = lines.map(|(index, line)| {
-            let front = if index == 0 { margin } else { &room };
-            format!("{front}{line}\n")
-        });
-        Self {
-            back: self.back,
-            text: text.collect(),
-        }
-    }
-
-    /// Prints it. What it takes back is none of the text's business, which may hold names from a cluster.
-    pub(crate) fn print(&self) -> Result<(), CliError> {
-        if self.back > 0 {
-            print(format!("\x1b[{}A\x1b[J", self.back).as_bytes())?;
-        }
-        print_styled(&self.text)
+    fn moving(&self) -> usize {
+        self.batches.values().map(|batch| batch.moving).sum()
     }
 }
 
-/// What was printed so far.
+/// Returns why a migration that has not ended waits.
+fn waiting(istio: &Istio) -> Option<String> {
+    let status = istio.status.workload_migration.as_ref()?;
+    if matches!(status.state, MigrationState::Completed | MigrationState::Failed) {
+        return None;
+    }
+    if let Some(time) = status.batched.and_then(|batched| batched.next_batch_time) {
+        return Some(format!("next batch at {time}"));
+    }
+    let condition = istio.status.conditions.find(&ConditionType::WorkloadsMigrated)?;
+    (condition.status != ConditionStatus::True)
+        .then(|| format!("{}: {}", condition.reason, condition.message))
+}
+
+/// Displays the progress of a migration.
 pub(crate) struct Display {
-    format: Format,
-    is_live: bool,
-    last: Option<Look>,
-    drawn: usize,
+    output: Output,
+    last: Option<MigrationProgress>,
+}
+
+enum Output {
+    Json,
+    Lines,
+    Bars(Bars),
 }
 
 impl Display {
+    /// Creates a display on stdout.
     pub(crate) fn new(format: Format) -> Self {
-        let people = matches!(format, Format::Text | Format::Wide);
-        Self {
-            format,
-            is_live: people && std::io::stdout().is_terminal(),
-            last: None,
-            drawn: 0,
-        }
+        let output = match format {
+            Format::Json | Format::Yaml => Output::Json,
+            Format::Text | Format::Wide if std::io::stdout().is_terminal() => Output::Bars(Bars::new()),
+            Format::Text | Format::Wide => Output::Lines,
+        };
+        Self { output, last: None }
     }
 
-    /// What to print now: nothing if nothing changed.
-    pub(crate) fn next(&mut self, look: Look) -> Result<Frame, CliError> {
-        let is_same = |last: &Look| {
-            if self.is_live {
-                *last == look
-            } else {
-                last.status == look.status
-            }
+    /// Stores the progress and returns new failures, or `None` if nothing changed.
+    pub(crate) fn accept(&mut self, progress: MigrationProgress) -> Option<Vec<String>> {
+        let live = matches!(self.output, Output::Bars(_));
+        let is_same = |last: &MigrationProgress| {
+            last.status == progress.status
+                && last.waiting == progress.waiting
+                && (!live || last.batches == progress.batches)
         };
         if self.last.as_ref().is_some_and(is_same) {
-            return Ok(Frame::default());
+            return None;
         }
-        if !matches!(self.format, Format::Text | Format::Wide) {
-            let line = serde_json::to_string(&look.status).map(|text| text + "\n");
-            let text = line.map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))?;
-            self.last = Some(look);
-            return Ok(Frame { back: 0, text });
-        }
-        let mut text = self.failures(&look.status);
-        let back = self.drawn;
-        if self.is_live {
-            let bars = bars(&look);
-            self.drawn = bars.lines().count();
-            text.push_str(&bars);
-        } else {
-            text.push_str(&line(&look));
-        }
-        self.last = Some(look);
-        Ok(Frame { back, text })
-    }
-
-    /// Those nobody was told of.
-    fn failures(&self, status: &WorkloadMigrationStatus) -> String {
         let known = self.last.as_ref().map(|last| &last.status.failures);
         let is_new = |failure: &&MigrationFailure| known.is_none_or(|known| !known.contains(failure));
-        let mut out = String::new();
-        for failure in status.failures.iter().filter(is_new) {
-            let MigrationFailure {
-                kind,
-                namespace,
-                name,
-                reason,
-                ..
-            } = failure;
-            let _ = writeln!(out, "{ERROR}failed{ERROR:#} {kind}/{namespace}/{name}: {reason}");
+        let failures = progress.status.failures.iter().filter(is_new);
+        let failures = failures.map(failure_line).collect();
+        self.last = Some(progress);
+        Some(failures)
+    }
+
+    /// Displays the progress if it changed; `margin` precedes each line.
+    pub(crate) fn show(&mut self, margin: &str, progress: MigrationProgress) -> Result<(), CliError> {
+        let Some(failures) = self.accept(progress) else {
+            return Ok(());
+        };
+        let Some(progress) = &self.last else {
+            return Ok(());
+        };
+        match &mut self.output {
+            Output::Json => print_styled(&json_line(progress)?),
+            Output::Lines => {
+                let lines = failures.iter().map(String::as_str);
+                let line = line(progress);
+                let lines = lines.chain([line.as_str()]);
+                print_styled(&lines.flat_map(|line| [margin, line, "\n"]).collect::<String>())
+            }
+            Output::Bars(bars) => {
+                for failure in &failures {
+                    bars.print(&harmless(&format!("{margin}{failure}")));
+                }
+                bars.show(&rows(progress));
+                Ok(())
+            }
         }
-        out
     }
 }
 
-fn line(look: &Look) -> String {
-    let status = &look.status;
+fn failure_line(failure: &MigrationFailure) -> String {
+    let MigrationFailure {
+        kind,
+        namespace,
+        name,
+        reason,
+        ..
+    } = failure;
+    format!("{ERROR}failed{ERROR:#} {kind}/{namespace}/{name}: {reason}")
+}
+
+fn json_line(progress: &MigrationProgress) -> Result<String, CliError> {
+    let line = serde_json::to_string(&progress.status).map(|text| text + "\n");
+    line.map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))
+}
+
+fn line(progress: &MigrationProgress) -> String {
+    let status = &progress.status;
     let batched = status.batched.unwrap_or_default();
-    format!(
-        "{} {:?}: {} of {} moved to {}, {} failed, {} skipped, batch {} of {}\n",
-        look.istio,
+    let mut line = format!(
+        "{} {:?}: {} of {} migrated to {}, {} failed, {} skipped, batch {} of {}",
+        progress.istio,
         status.state,
         status.migrated_workloads,
         status.total_workloads,
@@ -175,150 +180,138 @@ fn line(look: &Look) -> String {
         status.skipped_workloads,
         batched.current_batch,
         batched.total_batches
-    )
+    );
+    if let Some(waiting) = &progress.waiting {
+        line.push_str("; waiting: ");
+        line.push_str(waiting);
+    }
+    line
 }
 
-/// A bar per batch, and one for all of them.
-fn bars(look: &Look) -> String {
-    let status = &look.status;
-    let mut out = String::new();
-    let (count, all) = (look.batches.len(), look.batches.iter());
-    for (number, batch) in all.skip(count.saturating_sub(BARS)) {
-        let total = batch.moved + batch.failed + batch.moving;
-        let _ = writeln!(
-            out,
-            "  batch {number:<4}{} {}/{total}",
-            bar([batch.moved, batch.failed, batch.moving], total),
-            batch.moved
-        );
-    }
+/// Returns a bar per batch, and one for the whole migration.
+fn rows(progress: &MigrationProgress) -> Vec<BarRow> {
+    let all = progress.batches.iter();
+    let skipped = progress.batches.len().saturating_sub(MAX_BATCH_BARS);
+    let mut rows: Vec<BarRow> = all
+        .skip(skipped)
+        .map(|(number, batch)| batch_row(*number, batch))
+        .collect();
+    let status = &progress.status;
     let number = |number: i32| usize::try_from(number).unwrap_or_default();
-    let (moved, failed) = (number(status.migrated_workloads), number(status.failed_workloads));
-    let total = number(status.total_workloads).saturating_sub(number(status.skipped_workloads));
-    let moving = look.batches.values().map(|batch| batch.moving).sum();
-    let end = match status.state {
-        MigrationState::Completed => format!(" {GOOD}done{GOOD:#}"),
-        MigrationState::Failed => format!(" {ERROR}failed{ERROR:#}"),
-        _ => String::new(),
-    };
     let batched = status.batched.unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "{:<12}{} {moved}/{total} batch {}/{}, {failed} failed, {} skipped{end}",
-        look.istio,
-        bar([moved, failed, moving], total),
+    let mut note = format!(
+        "{:?}, batch {}/{}, {} moving, {} failed, {} skipped",
+        status.state,
         batched.current_batch,
         batched.total_batches,
+        progress.moving(),
+        status.failed_workloads,
         status.skipped_workloads
     );
-    out
+    if let Some(waiting) = &progress.waiting {
+        note.push_str("; waiting: ");
+        note.push_str(waiting);
+    }
+    rows.push(BarRow {
+        label: harmless(&progress.istio),
+        done: number(status.migrated_workloads),
+        total: number(status.total_workloads).saturating_sub(number(status.skipped_workloads)),
+        note: harmless(&note),
+    });
+    rows
 }
 
-/// So many moved, failed and moving of a total, as letters between brackets.
-fn bar([moved, failed, moving]: [usize; 3], total: usize) -> String {
-    let mut rest = WIDTH;
-    let mut share = |count: usize| {
-        let part = (count * WIDTH).div_ceil(total.max(1)).min(rest);
-        rest -= part;
-        part
-    };
-    let (moved, failed, moving) = (share(moved), share(failed), share(moving));
-    format!(
-        "[{GOOD}{}{GOOD:#}{ERROR}{}{ERROR:#}{WARNING}{}{WARNING:#}{}]",
-        "=".repeat(moved),
-        "x".repeat(failed),
-        ">".repeat(moving),
-        " ".repeat(rest)
-    )
+fn batch_row(number: i32, batch: &Batch) -> BarRow {
+    let counts = [(batch.moving, "moving"), (batch.failed, "failed")];
+    let notes = counts.iter().filter(|(count, _)| *count > 0);
+    let notes: Vec<String> = notes.map(|(count, word)| format!("{count} {word}")).collect();
+    BarRow {
+        label: format!("  batch {number}"),
+        done: batch.migrated,
+        total: batch.migrated + batch.failed + batch.moving,
+        note: notes.join(", "),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn look(moved: i32, failed: i32) -> Look {
+    fn progress(migrated: i32, failed: i32, waiting: Option<&str>) -> MigrationProgress {
         let count = |number: i32| usize::try_from(number).unwrap();
-        Look {
+        let first = Batch {
+            migrated: count(migrated),
+            failed: count(failed),
+            moving: 0,
+        };
+        let second = Batch {
+            moving: 2,
+            ..Batch::default()
+        };
+        MigrationProgress {
             istio: "default".into(),
             status: WorkloadMigrationStatus {
                 state: MigrationState::InProgress,
                 target_revision: "default-v1-29-1".into(),
                 total_workloads: 4,
-                migrated_workloads: moved,
+                migrated_workloads: migrated,
                 failed_workloads: failed,
                 ..WorkloadMigrationStatus::default()
             },
-            batches: BTreeMap::from([
-                (
-                    1,
-                    Batch {
-                        moved: count(moved),
-                        failed: count(failed),
-                        moving: 0,
-                    },
-                ),
-                (
-                    2,
-                    Batch {
-                        moving: 2,
-                        ..Batch::default()
-                    },
-                ),
-            ]),
-        }
-    }
-
-    fn display(format: Format, is_live: bool) -> Display {
-        Display {
-            is_live,
-            ..Display::new(format)
+            waiting: waiting.map(str::to_owned),
+            batches: BTreeMap::from([(1, first), (2, second)]),
         }
     }
 
     #[test]
     fn without_a_terminal_there_is_a_line_per_change() {
-        let mut display = display(Format::Text, false);
+        let mut display = Display::new(Format::Text);
+        assert_eq!(display.accept(progress(1, 0, None)), Some(Vec::new()));
+        assert_eq!(display.accept(progress(1, 0, None)), None);
+        assert_eq!(display.accept(progress(2, 0, None)), Some(Vec::new()));
         assert_eq!(
-            display.next(look(1, 0)).unwrap(),
-            Frame {
-                back: 0,
-                text:
-                    "default InProgress: 1 of 4 moved to default-v1-29-1, 0 failed, 0 skipped, batch 0 of 0\n"
-                        .into()
-            }
+            line(&progress(1, 0, None)),
+            "default InProgress: 1 of 4 migrated to default-v1-29-1, 0 failed, 0 skipped, batch 0 of 0"
         );
-        assert_eq!(display.next(look(1, 0)).unwrap(), Frame::default());
-        let next = display.next(look(2, 0)).unwrap();
-        assert!(next.back == 0 && next.text.starts_with("default InProgress: 2 of 4"));
     }
 
     #[test]
-    fn bars_are_redrawn_in_place_and_never_longer_than_they_are() {
-        let mut display = display(Format::Text, true);
-        assert_eq!(display.next(look(1, 1)).unwrap().back, 0);
-        let next = display.next(look(4, 4)).unwrap();
-        assert_eq!((next.back, next.text.lines().count()), (3, 3));
-        for line in next.text.lines() {
-            let inside = line.split_once('[').unwrap().1;
-            assert_eq!(inside.matches(['=', 'x', '>']).count(), WIDTH, "{line}");
-        }
-        assert!(!next.text.contains("\x1b[3A"), "the text itself moves nothing");
+    fn the_reason_for_waiting_is_printed() {
+        let reason = "MigrationPaused: spec.updateStrategy.workloadMigration.paused is true";
+        let waits = progress(1, 0, Some(reason));
+        assert!(line(&waits).ends_with(&format!("; waiting: {reason}")));
+        assert!(
+            rows(&waits)
+                .last()
+                .unwrap()
+                .note
+                .ends_with(&format!("; waiting: {reason}"))
+        );
+        let mut display = Display::new(Format::Text);
+        display.accept(progress(1, 0, None));
+        assert!(display.accept(waits).is_some(), "a new reason is a change");
     }
 
     #[test]
-    fn a_batch_has_a_bar_of_its_own() {
-        let drawn = anstream::adapter::strip_str(&bars(&look(1, 1))).to_string();
-        let half = "=".repeat(20) + &"x".repeat(20);
-        let lines: Vec<&str> = drawn.lines().collect();
-        assert_eq!(lines[0], format!("  batch 1   [{half}] 1/2"));
-        assert_eq!(lines[1], format!("  batch 2   [{}] 0/2", ">".repeat(40)));
-        assert!(lines[2].starts_with("default     [==========xxxxxxxxxx>>>>>>>>>>>>>>>>>>>>] 1/4"));
+    fn each_batch_has_a_bar() {
+        let rows = rows(&progress(1, 1, None));
+        let shown: Vec<String> = rows
+            .iter()
+            .map(|row| format!("{} {}/{} {}", row.label, row.done, row.total, row.note))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "  batch 1 1/2 1 failed",
+                "  batch 2 0/2 2 moving",
+                "default 1/4 InProgress, batch 0/0, 2 moving, 1 failed, 0 skipped",
+            ]
+        );
     }
 
     #[test]
-    fn programs_get_a_json_line() {
-        let mut display = Display::new(Format::Json);
-        let text = display.next(look(1, 0)).unwrap().text;
+    fn json_lines_contain_the_status() {
+        let text = json_line(&progress(1, 0, None)).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["migratedWorkloads"], 1);
     }

@@ -8,8 +8,8 @@ use mainstay_rehearsal::report::{
     Batch, Change, Elapsed, Finding, Method, Outcome, PhaseKind, Severity, SpanResult,
 };
 
-use crate::style::{ERROR, FRAME, GOOD, WARNING};
-use crate::table;
+use crate::ui::style::{ERROR, FRAME, GOOD, WARNING};
+use crate::ui::table;
 
 /// Maximum number of findings of one severity.
 const MAX_FINDINGS: usize = 20;

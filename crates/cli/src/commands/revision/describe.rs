@@ -11,8 +11,8 @@ use super::{Common, Format, empty_snapshot, structured};
 use crate::commands::print_styled;
 use crate::error::{CliError, Kind};
 use crate::report::{Problem, RevisionReport, problems, referrers, revision_report};
-use crate::style::HINT;
-use crate::table;
+use crate::ui::style::HINT;
+use crate::ui::table;
 
 /// Maximum number of referrers without `-o wide`.
 const MAX_REFERRERS: usize = 20;

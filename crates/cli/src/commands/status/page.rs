@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use mainstay_mesh::Snapshot;
 
 use crate::report::{IstioReport, Report, RevisionReport, named, referrers};
-use crate::style::{ERROR, FRAME, GOOD, HINT, WARNING};
-use crate::table;
+use crate::ui::style::{ERROR, FRAME, GOOD, HINT, WARNING};
+use crate::ui::table;
 
 /// Maximum number of referrers listed per revision.
 const MAX_REFERRERS: usize = 3;
@@ -50,6 +50,9 @@ fn istio_section(istio: &IstioReport, report: &Report) -> String {
         out.push_str("  no revision yet\n");
     } else {
         out.push_str(&revision_lines(&revisions, &istio.active_revision));
+    }
+    if let Some(message) = &istio.migration {
+        let _ = writeln!(out, "  migration: {}", table::one_line(message));
     }
     out
 }

@@ -138,11 +138,6 @@ fn check_network(args: &Args) -> Result<(), CliError> {
     if args.network.dependency_update {
         return Err(unsupported("--dependency-update", "a chart repository"));
     }
-    if args.release.enable_dns {
-        return Err(
-            unsupported("--enable-dns", "the network").hint("templates see an empty address without it")
-        );
-    }
     Ok(())
 }
 

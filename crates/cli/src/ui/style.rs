@@ -1,4 +1,4 @@
-//! When and how messages are coloured. Knows nothing of what they say.
+//! Colors of messages.
 
 use anstyle::{AnsiColor, Style};
 

@@ -1,19 +1,19 @@
-//! What is refused: bodies, manifests and archives that are not what they should be, and addresses that lead
+//! Rejected downloads: invalid bodies, manifests and archives, and addresses that lead
 //! nowhere.
 
 use crate::archive::{chart, tgz};
-use crate::server::{Answer, Server};
+use crate::server::{Response, Server};
 use crate::sources::{LAYER, VERSION, manifest_path, put_image, registry, repository, sha256};
 use crate::user::{User, files};
 
 #[test]
-fn a_wrong_digest_is_refused() {
+fn a_wrong_digest_is_rejected() {
     let user = User::new("digest");
     let (server, address) = repository();
     let right = sha256(&tgz(&chart("gateway", VERSION)));
-    server.put("/charts/gateway-1.30.3.tgz", Answer::of("other"));
+    server.put("/charts/gateway-1.30.3.tgz", Response::of("other"));
     let found = sha256(b"other");
-    user.check_refused(
+    user.check_rejected(
         &address,
         &format!(
             "the digest of {address}/gateway-1.30.3.tgz is sha256:{found}, but it should be sha256:{right}"
@@ -21,8 +21,8 @@ fn a_wrong_digest_is_refused() {
     );
     let (server, address) = registry();
     let blob = format!("/v2/istio/charts/gateway/blobs/sha256:{right}");
-    server.put(blob.clone(), Answer::of("other"));
-    user.check_refused(
+    server.put(blob.clone(), Response::of("other"));
+    user.check_rejected(
         &address,
         &format!(
             "the digest of http://{}{blob} is sha256:{found}, but it should be sha256:{right}",
@@ -32,15 +32,15 @@ fn a_wrong_digest_is_refused() {
 }
 
 #[test]
-fn a_manifest_that_is_not_what_its_header_says_is_refused() {
+fn a_manifest_that_is_not_what_its_header_says_is_rejected() {
     let user = User::new("manifest");
     let (server, address) = registry();
     server.put(
         manifest_path("base"),
-        Answer::of("{}").header("docker-content-digest", &format!("sha256:{}", "0".repeat(64))),
+        Response::of("{}").header("docker-content-digest", &format!("sha256:{}", "0".repeat(64))),
     );
     let at = format!("http://{}{}", server.host, manifest_path("base"));
-    user.check_refused(
+    user.check_rejected(
         &address,
         &format!(
             "the digest of {at} is sha256:{}, but it should be sha256:{}",
@@ -51,15 +51,15 @@ fn a_manifest_that_is_not_what_its_header_says_is_refused() {
 }
 
 #[test]
-fn a_body_that_ends_early_is_refused() {
+fn a_body_that_ends_early_is_rejected() {
     let user = User::new("truncated");
     let (server, address) = repository();
     let bytes = tgz(&chart("cni", VERSION));
     server.put(
         "/charts/cni-1.30.3.tgz",
-        Answer {
+        Response {
             claims: Some(bytes.len() + 10),
-            ..Answer::of(bytes)
+            ..Response::of(bytes)
         },
     );
     let (code, _, err) = user.pull(&address);
@@ -72,11 +72,11 @@ fn a_body_that_ends_early_is_refused() {
 }
 
 #[test]
-fn a_body_that_does_not_end_is_refused() {
+fn a_body_that_does_not_end_is_rejected() {
     let user = User::new("oversized");
     let (server, address) = repository();
-    server.put("/charts/base-1.30.3.tgz", Answer::of(vec![0; (20 << 20) + 1]));
-    user.check_refused(
+    server.put("/charts/base-1.30.3.tgz", Response::of(vec![0; (20 << 20) + 1]));
+    user.check_rejected(
         &address,
         &format!("{address}/base-1.30.3.tgz sends more than 20971520 bytes"),
     );
@@ -85,8 +85,8 @@ fn a_body_that_does_not_end_is_refused() {
         "{{\"layers\":[{{\"mediaType\":\"{LAYER}\",\"digest\":\"sha256:{}\",\"size\":99999999999}}]}}",
         "0".repeat(64)
     );
-    server.put(manifest_path("base"), Answer::of(layer));
-    user.check_refused(
+    server.put(manifest_path("base"), Response::of(layer));
+    user.check_rejected(
         &address,
         &format!(
             "http://{}{} sends more than 20971520 bytes",
@@ -102,20 +102,25 @@ fn redirects_end() {
     let server = Server::start();
     server.put(
         "/loop/index.yaml",
-        Answer::status(302).header("location", "/loop/index.yaml"),
+        Response::status(302).header("location", "/loop/index.yaml"),
     );
     let address = format!("http://{}/loop", server.host);
-    user.check_refused(
+    user.check_rejected(
         &address,
         &format!("{address}/index.yaml redirects more than 10 times"),
     );
     assert_eq!(server.asked().len(), 11);
     server.put(
         "/away/index.yaml",
-        Answer::status(302).header("location", "file:///etc/passwd"),
+        Response::status(302).header("location", "file:///etc/passwd"),
     );
     let address = format!("http://{}/away", server.host);
-    user.check_refused(&address, &format!("{address}/index.yaml redirects to \"file:///etc/passwd\": its scheme is none of https, http and oci"));
+    user.check_rejected(
+        &address,
+        &format!(
+            "{address}/index.yaml redirects to \"file:///etc/passwd\": scheme must be https, http or oci"
+        ),
+    );
 }
 
 #[test]
@@ -124,19 +129,19 @@ fn a_repository_that_moved_is_followed() {
     let (server, _) = repository();
     server.put(
         "/old/index.yaml",
-        Answer::status(301).header("location", "/charts/index.yaml"),
+        Response::status(301).header("location", "/charts/index.yaml"),
     );
     let (code, _, err) = user.pull(&format!("http://{}/old", server.host));
     assert_eq!((code, err.as_str()), (0, ""));
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_charts_are_reported() {
     let user = User::new("missing");
     let (server, address) = repository();
-    user.check_refused(
+    user.check_rejected(
         &format!("http://{}/none", server.host),
-        &format!("http://{}/none/index.yaml answers 404", server.host),
+        &format!("http://{}/none/index.yaml responded with status 404", server.host),
     );
     let index = format!("{address}/index.yaml");
     let (code, _, err) = user.run(&["charts", "pull", "1.30.4", &address]);
@@ -149,19 +154,19 @@ fn what_is_not_there_is_told() {
             )
         )
     );
-    server.put("/charts/index.yaml", Answer::of("entries: {}\n"));
-    user.check_refused(&address, &format!("{index} has no chart \"base\""));
+    server.put("/charts/index.yaml", Response::of("entries: {}\n"));
+    user.check_rejected(&address, &format!("{index} has no chart \"base\""));
     server.put(
         "/charts/index.yaml",
-        Answer::of("entries:\n  base:\n  - version: 1.30.3\n    urls: [x.tgz]\n"),
+        Response::of("entries:\n  base:\n  - version: 1.30.3\n    urls: [x.tgz]\n"),
     );
-    user.check_refused(
+    user.check_rejected(
         &address,
         &format!("{index} names no sha256 digest for chart \"base\""),
     );
     let (server, address) = registry();
-    server.put(manifest_path("base"), Answer::status(404));
-    user.check_refused(
+    server.put(manifest_path("base"), Response::status(404));
+    user.check_rejected(
         &address,
         &format!(
             "http://{}/istio/charts has no version 1.30.3 of chart \"base\"",
@@ -171,26 +176,23 @@ fn what_is_not_there_is_told() {
 }
 
 #[test]
-fn a_manifest_without_a_chart_is_told() {
+fn a_manifest_without_a_chart_is_reported() {
     let user = User::new("layers");
     let (server, address) = registry();
     let at = format!("http://{}{}", server.host, manifest_path("base"));
     put_image(&server, "base", b"x", "application/octet-stream");
-    user.check_refused(
-        &address,
-        &format!("cannot read {at}: it has no layer of type {LAYER}"),
-    );
+    user.check_rejected(&address, &format!("cannot read {at}: no layer of type {LAYER}"));
 }
 
 #[test]
-fn a_hostile_archive_is_refused_although_its_digest_is_right() {
+fn a_hostile_archive_with_a_valid_digest_is_rejected() {
     let user = User::new("hostile");
-    let refuse = |entries: Vec<(String, Vec<u8>)>, message: &str| {
+    let rejects = |entries: Vec<(String, Vec<u8>)>, message: &str| {
         let (server, address) = registry();
         put_image(&server, "istiod", &tgz(&entries), LAYER);
-        user.check_refused(
+        user.check_rejected(
             &address,
-            &format!("the archive of chart \"istiod\" is refused: {message}"),
+            &format!("invalid archive of chart \"istiod\": {message}"),
         );
     };
     let with = |path: &str, bytes: Vec<u8>| {
@@ -198,20 +200,23 @@ fn a_hostile_archive_is_refused_although_its_digest_is_right() {
         entries.push((path.to_owned(), bytes));
         entries
     };
-    refuse(
+    rejects(
         with("istiod/../../../evil", b"x".to_vec()),
         "chart illegally references parent directory",
     );
-    refuse(
+    rejects(
         with("istiod//evil", b"x".to_vec()),
         "chart illegally contains absolute paths",
     );
-    refuse(
+    rejects(
         with("istiod/big", vec![0; 6 << 20]),
         "decompressed chart file \"istiod/big\" is larger than the maximum file size 5242880",
     );
-    refuse(chart("cni", VERSION), "it holds cni 1.30.3, not istiod 1.30.3");
-    refuse(
+    rejects(
+        chart("cni", VERSION),
+        "contains cni 1.30.3 instead of istiod 1.30.3",
+    );
+    rejects(
         chart("istiod", "1.30.2"),
         "it holds istiod 1.30.2, not istiod 1.30.3",
     );
@@ -219,7 +224,7 @@ fn a_hostile_archive_is_refused_although_its_digest_is_right() {
 }
 
 #[test]
-fn a_chart_the_operators_edits_do_not_fit_is_refused() {
+fn a_chart_the_operators_edits_do_not_fit_is_rejected() {
     let user = User::new("edits");
     let (server, address) = registry();
     let mut entries = chart("cni", VERSION);
@@ -234,7 +239,7 @@ fn a_chart_the_operators_edits_do_not_fit_is_refused() {
 #[test]
 fn addresses_are_looked_at_first() {
     let user = User::new("addresses");
-    let refuse = |source: &str, reason: &str| {
+    let rejects = |source: &str, reason: &str| {
         let (code, _, err) = user.run(&["charts", "pull", VERSION, source]);
         assert_eq!(
             (code, err.lines().next().unwrap()),
@@ -244,13 +249,13 @@ fn addresses_are_looked_at_first() {
             )
         );
     };
-    refuse(
+    rejects(
         "http://registry.example/charts",
-        "without TLS only this machine is spoken to; --plain-http allows it",
+        "TLS is required; use --plain-http to allow unencrypted connections",
     );
-    refuse(
+    rejects(
         "ftp://registry.example/charts",
-        "its scheme is none of https, http and oci",
+        "scheme must be https, http or oci",
     );
     let (code, _, err) = user.run(&["charts", "pull", "latest"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Folders of manifests: what is in them before, how `mainstay generate` is run there, and what it leaves.
+//! Directories of manifests: contents, `mainstay generate` runs and results.
 
 use std::fs;
 use std::io::Write;
@@ -49,7 +49,7 @@ spec:
     emptyDir: {}
 ";
 
-/// A pod whose mesh is configured in vain.
+/// A pod whose mesh configuration has no effect.
 pub(crate) const BAD: &str = "apiVersion: v1
 kind: Pod
 metadata:
@@ -70,25 +70,25 @@ pub(crate) const BAD_SAID: &str = "Error: port 70000 is not between 1 and 65535
 
 pub(crate) const UNREADABLE: &str = "kind: Pod\nspec:\n  runtimeClassName: contrast-cc\n   containers: []\n";
 
-pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+pub(crate) fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
     for (path, text) in files {
-        let path = folder.path().join(path);
+        let path = directory.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    folder
+    directory
 }
 
-pub(crate) fn generate(folder: &Path, args: &[&str]) -> Output {
-    piped(folder, args, "")
+pub(crate) fn generate(directory: &Path, args: &[&str]) -> Output {
+    piped(directory, args, "")
 }
 
-pub(crate) fn piped(folder: &Path, args: &[&str], stdin: &str) -> Output {
+pub(crate) fn piped(directory: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .arg("generate")
         .args(args)
-        .current_dir(folder)
+        .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -117,14 +117,14 @@ pub(crate) fn check(output: &Output, code: i32, stdout: &str, stderr: &str) {
     assert_eq!(said(output), (code, stdout.to_owned(), stderr.to_owned()));
 }
 
-/// Every file below `folder` with its text, and every folder, sorted.
-pub(crate) fn tree(folder: &Path) -> Vec<(String, String)> {
+/// Every file below `directory` with its text, and every directory, sorted.
+pub(crate) fn tree(directory: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut waiting = vec![folder.to_owned()];
+    let mut waiting = vec![directory.to_owned()];
     while let Some(next) = waiting.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(folder).unwrap().display().to_string();
+            let name = path.strip_prefix(directory).unwrap().display().to_string();
             if path.is_dir() {
                 waiting.push(path);
             } else {
