@@ -115,11 +115,11 @@ fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
 #[test]
 fn commands_and_times_are_printed() {
     let output = run(&["--speed", "1000"]);
-    let output = text(&output.stdout);
-    assert!(output.status.success(), "{output}{}", text(&output.stderr));
-    let mut rest = output.as_str();
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", text(&output.stderr));
+    let mut rest = stdout.as_str();
     for next in [
-        "Its clock runs 1000 times as fast",
+        "Its clock runs at 1000x",
         "$ helm install mainstay deploy/chart",
         "$ kubectl apply -f istio.yaml",
         "version: v1.28.2",
@@ -131,25 +131,25 @@ fn commands_and_times_are_printed() {
         "$ mainstay migration watch",
         "default InProgress: ",
         "failed Deployment/payments/billing: ",
-        "default Failed: 9 of 11 moved",
+        "default Failed: 9 of 11 migrated",
         "ImagePullBackOff",
         "$ mainstay status",
         "$ kubectl set image -n payments deployment/billing",
         "$ mainstay migration status",
         "Istio default  Completed  to default-v1-29-1",
         "$ kubectl rollout restart -n platform deployment/audit",
-        "default-v1-28-2 is pruned",
+        "default-v1-28-2 and its istiod are pruned",
         "$ mainstay status",
         "No problems found.",
-        "12 workloads: 9 moved, 1 after its repair, 1 restarted by its owner, 1 not in the mesh. default-v1-28-2 is pruned.",
+        "12 workloads: 9 migrated, 1 after a fix, 1 restarted manually, 1 not in the mesh. default-v1-28-2 is pruned.",
         "Wall time: ",
     ] {
         let Some(at) = rest.find(next) else {
-            panic!("{next:?} is not output after the rest:\n{output}");
+            panic!("{next:?} is missing or out of order:\n{stdout}");
         };
         rest = &rest[at..];
     }
-    assert!(!output.contains('\x1b'), "plain lines without a terminal");
+    assert!(!stdout.contains('\x1b'), "plain lines without a terminal");
 }
 
 #[test]

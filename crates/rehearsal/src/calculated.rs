@@ -16,11 +16,9 @@ use mainstay_mesh::{Library, Settings};
 use mainstay_operator::Reconciler;
 use mainstay_operator::reconciler::{NextPlan, PlanOutcome};
 
-use crate::cluster_model::ClusterModel;
-use crate::input::Input;
 use crate::limits::Limits;
 use crate::recording::Recording;
-use crate::request::PlannedUpgrade;
+use crate::rehearse::Simulation;
 use cluster::CalculatedCluster;
 
 /// Interval between checks for completion; equal to the embedded cluster's, so that start times agree.
@@ -29,11 +27,13 @@ const STEP: Duration = Duration::from_secs(5);
 const MAX_PLANS_PER_INSTANT: usize = 10_000_000;
 
 /// Runs the rehearsal.
-pub(crate) fn run(
-    catalog: &Arc<Catalog>,
-    input: &Input,
-    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
-) -> Recording {
+pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recording {
+    let Simulation {
+        input,
+        model,
+        planned,
+        limits,
+    } = simulation;
     let (library, _) = Library::from_catalog(catalog);
     let settings = Settings {
         operator_namespace: mainstay_harness::OPERATOR_NAMESPACE.into(),

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::cluster_model::ClusterModel;
 use crate::error::RehearsalError;
-use crate::input::{Input, text};
-use crate::limits::Limits;
+use crate::input::text;
 use crate::recording::Recording;
+use crate::rehearse::Simulation;
 use crate::request::PlannedUpgrade;
 use mainstay_harness::{ClusterOptions, SimulatedCluster};
 use pod_observer::PodObserver;
@@ -44,19 +44,18 @@ pub(crate) fn lock(recording: &SharedRecording) -> MutexGuard<'_, Recording> {
 /// Runs the rehearsal.
 pub(crate) fn run(
     catalog: Arc<Catalog>,
-    input: &Input,
-    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
+    simulation: Simulation<'_>,
     seed: u64,
 ) -> Result<Recording, RehearsalError> {
-    let start = limits.start;
+    let start = simulation.limits.start;
     let options = ClusterOptions {
         seed: seed ^ SEED_SALT,
         start,
         ..ClusterOptions::default()
     };
     SimulatedCluster::run(catalog, &options, async |stage| {
-        let deferred = load_input(&stage, input, (model, planned)).await?;
-        upgrade(&stage, deferred, (model, planned, limits)).await
+        let deferred = load_input(&stage, simulation).await?;
+        upgrade(&stage, deferred, simulation).await
     })
 }
 
@@ -64,9 +63,14 @@ pub(crate) fn run(
 /// the current control plane is running.
 async fn load_input(
     stage: &SimulatedCluster,
-    input: &Input,
-    (model, planned): (&ClusterModel, &PlannedUpgrade),
+    simulation: Simulation<'_>,
 ) -> Result<Vec<Value>, RehearsalError> {
+    let Simulation {
+        input,
+        model,
+        planned,
+        ..
+    } = simulation;
     let present = model.current_readiness();
     set_readiness(stage, model, |key, pace| {
         present.get(key).copied().unwrap_or(pace)
@@ -123,8 +127,14 @@ fn set_readiness(
 async fn upgrade(
     stage: &SimulatedCluster,
     deferred: Vec<Value>,
-    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
+    simulation: Simulation<'_>,
 ) -> Result<Recording, RehearsalError> {
+    let Simulation {
+        model,
+        planned,
+        limits,
+        ..
+    } = simulation;
     let recording: SharedRecording = Arc::new(Mutex::new(Recording::new(planned.istio.name())));
     stage
         .sim()

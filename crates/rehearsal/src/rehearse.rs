@@ -17,6 +17,15 @@ use crate::objects::RenderCache;
 use crate::report::{Method, Report};
 use crate::request::{MAX_EMBEDDED_WORKLOADS, PlannedUpgrade, RehearsalRequest, plan_upgrade};
 
+/// Input of a simulation, for both methods.
+#[derive(Clone, Copy)]
+pub(crate) struct Simulation<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) model: &'a ClusterModel,
+    pub(crate) planned: &'a PlannedUpgrade,
+    pub(crate) limits: &'a Limits,
+}
+
 /// Rehearses an upgrade. The same input and request produce the same report.
 pub fn rehearse(
     catalog: &Arc<Catalog>,
@@ -30,9 +39,15 @@ pub fn rehearse(
     let model = ClusterModel::from_input(input, request);
     let limits = Limits::for_upgrade(input, &planned, model.workloads.len());
     let method = method(&model, &planned, request);
+    let simulation = Simulation {
+        input,
+        model: &model,
+        planned: &planned,
+        limits: &limits,
+    };
     let recording = match method {
-        Method::Embedded => embedded::run(catalog.clone(), input, (&model, &planned, &limits), request.seed)?,
-        Method::Calculated => calculated::run(catalog, input, (&model, &planned, &limits)),
+        Method::Embedded => embedded::run(catalog.clone(), simulation, request.seed)?,
+        Method::Calculated => calculated::run(catalog, simulation),
     };
     Ok(compose::compose(&Rehearsal {
         catalog,

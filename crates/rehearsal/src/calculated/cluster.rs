@@ -26,7 +26,7 @@ use crate::input::{Input, KINDS, at, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
 use crate::request::PlannedUpgrade;
-use workload::{Event, SimulatedWorkload};
+use workload::{Event, InitialReadiness, SimulatedWorkload};
 
 pub(super) struct CalculatedCluster<'a> {
     model: &'a ClusterModel,
@@ -316,7 +316,11 @@ impl<'a> CalculatedCluster<'a> {
         self.pods += 1;
         let name = format!("{}-{}", workload.key.name(), self.pods);
         let revision = injector(reconciler, workload);
-        workload.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
+        let readiness = InitialReadiness {
+            old,
+            ready: ready == Some(Duration::ZERO),
+        };
+        workload.make(name.clone(), revision, readiness);
         if let Some(pod) = workload.newest() {
             report_pod(pod, &workload.key, false, reconciler);
         }

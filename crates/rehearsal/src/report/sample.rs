@@ -1,5 +1,7 @@
 //! A small sample report with a failure, an interruption and a skipped workload.
 
+use std::ops::Range;
+
 use super::{
     Batch, Change, Elapsed, FORMAT, FieldChange, Finding, FindingKind, Input, KindCount, Method,
     ObjectChange, Outcome, Phase, PhaseKind, Point, PrunedObject, RelabelledNamespace, Report, Service,
@@ -27,9 +29,9 @@ impl Report {
                 at: Elapsed(14_200),
             }],
             batches: vec![
-                batch(1, (14_500, 26_500), 2, 0),
-                batch(2, (56_500, 356_500), 2, 1),
-                batch(3, (386_500, 399_000), 1, 0),
+                batch(1, 14_500..26_500, 2, 0),
+                batch(2, 56_500..356_500, 2, 1),
+                batch(3, 386_500..399_000, 1, 0),
             ],
             workloads: workloads(),
             skipped: vec![SkippedWorkload {
@@ -173,11 +175,11 @@ fn phases() -> Vec<Phase> {
     ]
 }
 
-fn batch(number: u32, (start, end): (u64, u64), workloads: usize, failed: usize) -> Batch {
+fn batch(number: u32, period: Range<u64>, workloads: usize, failed: usize) -> Batch {
     Batch {
         number,
-        start: Elapsed(start),
-        end: Elapsed(end),
+        start: Elapsed(period.start),
+        end: Elapsed(period.end),
         workloads,
         failed,
     }

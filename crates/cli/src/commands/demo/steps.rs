@@ -235,16 +235,16 @@ async fn watch(cluster: &DemoCluster, ends: &[MigrationState]) -> Result<BTreeSe
 }
 
 /// Returns the workload of this name.
-fn workload((space, name): (&str, &str)) -> Result<&'static Workload, CliError> {
+fn workload(namespace: &str, name: &str) -> Result<&'static Workload, CliError> {
     let found = WORKLOADS
         .iter()
-        .find(|workload| (workload.namespace, workload.name) == (space, name));
-    found.ok_or_else(|| CliError::new(Kind::Cluster, format!("no workload {space}/{name}")))
+        .find(|workload| (workload.namespace, workload.name) == (namespace, name));
+    found.ok_or_else(|| CliError::new(Kind::Cluster, format!("no workload {namespace}/{name}")))
 }
 
 async fn repair(cluster: &DemoCluster) -> Result<(), CliError> {
     let (printer, (space, name)) = (&cluster.printer, FAILING);
-    let workload = workload(FAILING)?;
+    let workload = workload(FAILING.0, FAILING.1)?;
     printer.section(
         cluster.now(),
         "Fix the failed workload; its old pods still serve and keep the old revision in use",
@@ -292,7 +292,7 @@ async fn repair(cluster: &DemoCluster) -> Result<(), CliError> {
 
 async fn restart_skipped(cluster: &DemoCluster) -> Result<(), CliError> {
     let (printer, (space, name)) = (&cluster.printer, SKIPPED);
-    let workload = workload(SKIPPED)?;
+    let workload = workload(SKIPPED.0, SKIPPED.1)?;
     printer.section(cluster.now(), "Restart the skipped workload")?;
     printer.command(
         cluster.now(),

@@ -4,7 +4,7 @@
 mod config;
 mod results;
 
-use mainstay_inject::{Action, Options, Outcome, run};
+use mainstay_inject::{Action, InjectError, Options, Outcome, run};
 use mainstay_yaml::{Budget, Document, parse_spanned};
 
 use super::args::{Args, ReportFormat};
@@ -17,6 +17,7 @@ use super::summary::Summary;
 use super::text_report;
 use crate::commands;
 use crate::error::{CliError, Kind};
+use config::{ConfigError, Configured};
 use results::{Item, KrmResult};
 
 /// Response to the orchestrator.
@@ -74,6 +75,15 @@ pub(super) fn holds(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
 }
 
+/// Error of a function call.
+#[derive(Debug, thiserror::Error)]
+enum FunctionError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Engine(#[from] InjectError),
+}
+
 /// A call of the function.
 struct Function<'a> {
     text: &'a [u8],
@@ -84,23 +94,29 @@ struct Function<'a> {
 impl Function<'_> {
     fn respond(&self, inputs: &[Input], options: &Options) -> Response {
         match self.process(inputs, options) {
-            Ok((outcome, options, keep_going)) => self.concluded(outcome, &options, keep_going),
-            Err(message) => Response {
-                text: results::insert(self.text, &[KrmResult::failure(message.clone())]),
-                end: Err(CliError::new(Kind::Inject, message)),
+            Ok((outcome, configured)) => self.concluded(outcome, &configured),
+            Err(error) => Response {
+                text: results::insert(self.text, &[KrmResult::failure(error.to_string())]),
+                end: Err(CliError::new(Kind::Inject, error.to_string())),
             },
         }
     }
 
-    fn process(&self, inputs: &[Input], options: &Options) -> Result<(Outcome<'_>, Options, bool), String> {
-        let (mut options, keep_going) = config::configured(self.text, options, self.args.keep_going)?;
-        options.coordinator_namespace = parallel::coordinator_namespace(inputs, &options);
-        let outcome = run(self.text, &options).map_err(|error| error.to_string())?;
-        Ok((outcome, options, keep_going))
+    fn process(
+        &self,
+        inputs: &[Input],
+        options: &Options,
+    ) -> Result<(Outcome<'_>, Configured), FunctionError> {
+        let mut configured = config::configured(self.text, options, self.args.keep_going)?;
+        let options = &mut configured.options;
+        options.coordinator_namespace = parallel::coordinator_namespace(inputs, options);
+        let outcome = run(self.text, options)?;
+        Ok((outcome, configured))
     }
 
-    fn concluded(&self, outcome: Outcome<'_>, options: &Options, keep_going: bool) -> Response {
-        let (changed, failed) = (outcome.changed(), outcome.failed() && !keep_going);
+    fn concluded(&self, outcome: Outcome<'_>, configured: &Configured) -> Response {
+        let failed = outcome.failed() && !configured.keep_going;
+        let changed = outcome.changed();
         let check = self.args.check;
         let reports = outcome.reports.iter();
         let results: Vec<_> = reports
@@ -108,7 +124,7 @@ impl Function<'_> {
             .collect();
         let kept = if check || failed { self.text } else { &outcome.text };
         let text = results::insert(kept, &results);
-        let summary = self.report(outcome, options);
+        let summary = self.report(outcome, &configured.options);
         let end = if failed {
             let message = format!("{}; items are unchanged", super::describe_failures(&summary));
             Err(CliError::new(Kind::Inject, message))

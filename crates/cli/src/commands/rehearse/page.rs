@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use anstyle::Style;
 use mainstay_rehearsal::Report;
 use mainstay_rehearsal::report::{
     Batch, Change, Elapsed, Finding, Method, Outcome, PhaseKind, Severity, SpanResult,
@@ -93,15 +92,16 @@ fn findings(report: &Report, wide: bool, out: &mut String) {
             .iter()
             .filter(|finding| finding.severity == severity)
             .collect();
-        section(&found, (style, word), wide, out);
+        let heading = format!("{style}{word}{style:#}");
+        section(&found, &heading, wide, out);
     }
 }
 
-fn section(found: &[&Finding], (style, word): (Style, &str), wide: bool, out: &mut String) {
+fn section(found: &[&Finding], heading: &str, wide: bool, out: &mut String) {
     if found.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{style}{word}{style:#}");
+    let _ = writeln!(out, "\n{heading}");
     let max = if wide { usize::MAX } else { MAX_FINDINGS };
     for finding in found.iter().take(max) {
         let _ = writeln!(out, "  {}: {}", finding.subject, table::one_line(&finding.what));

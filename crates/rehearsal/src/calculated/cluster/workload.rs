@@ -36,6 +36,15 @@ pub(super) struct Pod {
     pub(super) labels: Labels,
 }
 
+/// Readiness of a new pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InitialReadiness {
+    /// Whether the pod existed before the rehearsal, so that `minReadySeconds` has passed.
+    pub(super) old: bool,
+    /// Whether the pod is ready at once.
+    pub(super) ready: bool,
+}
+
 /// Pods to create and to stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RolloutStep {
@@ -125,7 +134,8 @@ impl SimulatedWorkload {
     }
 
     /// Adds a new pod.
-    pub(super) fn make(&mut self, name: String, revision: Option<String>, (old, ready): (bool, bool)) {
+    pub(super) fn make(&mut self, name: String, revision: Option<String>, readiness: InitialReadiness) {
+        let InitialReadiness { old, ready } = readiness;
         self.new.push(Pod {
             name,
             ready,

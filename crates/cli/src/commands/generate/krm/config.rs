@@ -4,14 +4,47 @@
 use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
 use mainstay_yaml::{Budget, Value, parse};
 
+/// Options after applying `functionConfig`.
+pub(super) struct Configured {
+    pub(super) options: Options,
+    pub(super) keep_going: bool,
+}
+
+/// Error of a `functionConfig`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConfigError {
+    #[error(transparent)]
+    Syntax(#[from] mainstay_yaml::Error),
+    #[error("functionConfig: {key}: {source}")]
+    Setting { key: String, source: SettingError },
+}
+
+/// Error of a setting.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingError {
+    #[error("unknown setting")]
+    Unknown,
+    #[error("unknown profile {0:?}")]
+    UnknownProfile(String),
+    #[error("expected a string, found {0}")]
+    NotAString(String),
+    #[error("expected true or false")]
+    NotABoolean,
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// Returns the options and the keep-going setting; `functionConfig` takes precedence over flags.
 pub(super) fn configured(
     text: &[u8],
     options: &Options,
     keep_going: bool,
-) -> Result<(Options, bool), String> {
-    let mut configured = (options.clone(), keep_going);
-    let list = parse(text, &Budget::default()).map_err(|error| error.to_string())?;
+) -> Result<Configured, ConfigError> {
+    let mut configured = Configured {
+        options: options.clone(),
+        keep_going,
+    };
+    let list = parse(text, &Budget::default())?;
     let Some(config) = list.get("functionConfig").filter(|config| !config.is_null()) else {
         return Ok(configured);
     };
@@ -24,8 +57,10 @@ pub(super) fn configured(
     let mut entries: Vec<_> = entries.map(|(key, value)| (normal(key), key, value)).collect();
     entries.sort_by_key(|(normal, ..)| normal != "profile");
     for (normal, key, value) in entries {
-        apply(&mut configured, &normal, value)
-            .map_err(|problem| format!("functionConfig: {key}: {problem}"))?;
+        apply(&mut configured, &normal, value).map_err(|source| ConfigError::Setting {
+            key: key.clone(),
+            source,
+        })?;
     }
     Ok(configured)
 }
@@ -38,7 +73,8 @@ fn normal(key: &str) -> String {
         .collect()
 }
 
-fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) -> Result<(), String> {
+fn apply(configured: &mut Configured, key: &str, value: &Value) -> Result<(), SettingError> {
+    let Configured { options, keep_going } = configured;
     match key {
         "skipinitializer" => options.skip_initializer = boolean(value)?,
         "skipservicemesh" => options.skip_service_mesh = boolean(value)?,
@@ -52,47 +88,49 @@ fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) 
         }
         "profile" => {
             let name = string(value)?;
-            options.profile = Profile::by_name(name).ok_or_else(|| format!("unknown profile {name:?}"))?;
+            options.profile =
+                Profile::by_name(name).ok_or_else(|| SettingError::UnknownProfile(name.to_owned()))?;
             options.images = Images::for_profile(options.profile);
         }
         "coordinatornamespace" => options.coordinator_namespace = Some(string(value)?.to_owned()),
         "podtemplatepath" | "podtemplatepaths" => {
             for given in strings(value)? {
-                options
-                    .pod_template_paths
-                    .push(PodTemplatePath::parse(given).map_err(|error| error.to_string())?);
+                options.pod_template_paths.push(
+                    PodTemplatePath::parse(given)
+                        .map_err(|error| SettingError::Invalid(error.to_string()))?,
+                );
             }
         }
         "imagereplacements" => {
             let images = Images::parse(string(value)?).map_err(|errors| {
                 let shown = errors.iter().map(|error| format!("line {}: {error}", error.line));
-                shown.collect::<Vec<_>>().join("; ")
+                SettingError::Invalid(shown.collect::<Vec<_>>().join("; "))
             })?;
             options.images = std::mem::take(&mut options.images).with(images);
         }
-        _ => return Err("unknown setting".to_owned()),
+        _ => return Err(SettingError::Unknown),
     }
     Ok(())
 }
 
-fn string(value: &Value) -> Result<&str, String> {
+fn string(value: &Value) -> Result<&str, SettingError> {
     value
         .as_str()
-        .ok_or_else(|| format!("expected a string, found {}", value.json_kind()))
+        .ok_or_else(|| SettingError::NotAString(value.json_kind().to_owned()))
 }
 
 /// Parses a boolean; a `ConfigMap` has strings only.
-fn boolean(value: &Value) -> Result<bool, String> {
+fn boolean(value: &Value) -> Result<bool, SettingError> {
     match (value.as_bool(), value.as_str()) {
         (Some(value), _) => Ok(value),
         (_, Some("true")) => Ok(true),
         (_, Some("false")) => Ok(false),
-        _ => Err("expected true or false".to_owned()),
+        _ => Err(SettingError::NotABoolean),
     }
 }
 
 /// Parses a list, or a string of words.
-fn strings(value: &Value) -> Result<Vec<&str>, String> {
+fn strings(value: &Value) -> Result<Vec<&str>, SettingError> {
     match value.as_list() {
         Some(items) => items.iter().map(string).collect(),
         None => Ok(string(value)?
