@@ -1,4 +1,4 @@
-//! `IstioCNI`: the network plug-in. Types only.
+//! `IstioCNI`, the network plug-in.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::meta::is_zero;
 use crate::resource::status;
 use crate::{Conditions, Kind, ObjectKind, Reason, Resource, Values};
 
-/// The network plug-in. There is at most one, named `default`.
+/// The network plug-in. At most one exists, named `default`.
 pub type IstioCni = Resource<CniSpec>;
 
-/// What is wanted of the network plug-in.
+/// Desired state of the network plug-in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CniSpec {
     /// The version of Istio to install: a version or an alias.
     pub version: String,
-    /// The built-in profile to start from.
+    /// The built-in profile that values are based on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
     /// The namespace of the `DaemonSet`. It cannot be changed.
@@ -30,17 +30,17 @@ impl Kind for CniSpec {
     type Status = CniStatus;
 }
 
-/// What was found of the network plug-in.
+/// Observed state of the network plug-in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CniStatus {
-    /// The generation of the spec this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// What holds and what does not.
+    /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// One word for all of it.
+    /// Summary: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
 }

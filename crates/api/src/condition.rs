@@ -1,4 +1,4 @@
-//! Conditions: takes what holds now, gives the list with upstream's rule for moments. Knows nothing of when a condition holds.
+//! Conditions and upstream's rule for transition times.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,17 +9,18 @@ use crate::{Reason, Time};
 vocabulary! {
     /// What a condition is about.
     ConditionType {
-        /// Whether what the object asks for is in place.
+        /// Whether everything the object requests is in place.
         Reconciled = "Reconciled",
-        /// Whether what must run does.
+        /// Whether all components run.
         Ready = "Ready",
-        /// Whether what it depends on is healthy.
+        /// Whether the objects it depends on are healthy.
         DependenciesHealthy = "DependenciesHealthy",
-        /// Whether something refers to it.
+        /// Whether anything refers to it.
         InUse = "InUse",
-        /// Whether the tags an Istio manages are in place. Ours; only on an Istio that manages tags.
+        /// Whether the tags an Istio manages are in place. Not upstream; only on an Istio that manages tags.
         TagsReconciled = "TagsReconciled",
-        /// Whether every workload is on the active revision. Ours; only on an Istio that moves workloads.
+        /// Whether every workload is on the active revision. Not upstream; only on an Istio that migrates
+        /// workloads.
         WorkloadsMigrated = "WorkloadsMigrated",
     }
 }
@@ -31,13 +32,13 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
-    /// Nobody can tell.
+    /// Cannot be determined.
     #[default]
     Unknown,
 }
 
 impl<'de> Deserialize<'de> for ConditionStatus {
-    /// A word of somebody else says nothing we could act on, so it reads as unknown.
+    /// Any other value is read as unknown.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match String::deserialize(deserializer)?.as_str() {
             "True" => Self::True,
@@ -62,10 +63,10 @@ pub struct Condition {
     pub kind: ConditionType,
     /// The status of this condition: True, False or Unknown.
     pub status: ConditionStatus,
-    /// One `CamelCase` word that says why.
+    /// The reason as one `CamelCase` word.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub reason: Reason,
-    /// A sentence for people.
+    /// The reason as a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// When the status last changed.
@@ -74,7 +75,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A condition without a moment: it gets one when it is set.
+    /// Creates a condition without a transition time. [`Conditions::set`] adds it.
     #[must_use]
     pub fn new(
         kind: ConditionType,
@@ -110,13 +111,13 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// The condition of this type, if it is there.
+    /// Returns the condition of this type, if it is set.
     #[must_use]
     pub fn find(&self, kind: &ConditionType) -> Option<&Condition> {
         self.0.iter().find(|condition| condition.kind == *kind)
     }
 
-    /// The condition of this type; unknown and without a reason when it is not there.
+    /// Returns the condition of this type, or an unknown one without a reason if it is not set.
     #[must_use]
     pub fn get(&self, kind: &ConditionType) -> Condition {
         let missing = || Condition {
@@ -126,13 +127,13 @@ impl Conditions {
         self.find(kind).cloned().unwrap_or_else(missing)
     }
 
-    /// Whether the condition of this type is there and holds.
+    /// Whether the condition of this type is set and true.
     #[must_use]
     pub fn is_true(&self, kind: &ConditionType) -> bool {
         self.find(kind).is_some_and(Condition::is_true)
     }
 
-    /// Puts a condition in its place. Its moment changes only when its status does.
+    /// Sets a condition. Its transition time changes only if its status does.
     pub fn set(&mut self, mut condition: Condition, now: Timestamp) {
         condition.last_transition_time = Some(Time::from_timestamp(now));
         let Some(known) = self.0.iter_mut().find(|known| known.kind == condition.kind) else {
@@ -146,11 +147,11 @@ impl Conditions {
     }
 }
 
-/// The state of an object: the reason of the first condition that does not hold, or else healthy.
+/// Returns the state of an object: the reason of the first condition that is not true, or `Healthy`.
 #[must_use]
 pub fn derive_state<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> Reason {
-    let broken = conditions.into_iter().find(|condition| !condition.is_true());
-    broken.map_or(Reason::Healthy, |condition| condition.reason.clone())
+    let failing = conditions.into_iter().find(|condition| !condition.is_true());
+    failing.map_or(Reason::Healthy, |condition| condition.reason.clone())
 }
 
 #[cfg(test)]
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_changes_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         use ConditionStatus::{False, True};
         let mut conditions = Conditions::default();
         conditions.set(
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_the_first_reason_that_does_not_hold() {
+    fn the_state_is_the_reason_of_the_first_condition_that_is_not_true() {
         use ConditionStatus::{False, True, Unknown};
         let fine = |reason: Reason| (True, reason);
         let reconciled = || fine(Reason::Reconciled);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_do_not_make_an_object_unreadable() {
+    fn unknown_types_and_reasons_are_kept() {
         let text = r#"{"type":"Strange","status":"Maybe","reason":"Why"}"#;
         let read: Condition = serde_json::from_str(text).unwrap();
         assert_eq!(

@@ -1,7 +1,7 @@
-//! The definitions of our five kinds: takes the names of versions, gives `CustomResourceDefinition`s. Knows no cluster.
+//! Generates the `CustomResourceDefinition`s of our five kinds.
 //!
-//! The schemas are written as facts (`crd/*.txt`): ours by hand, what Istio's charts accept as values by `cargo xtask codegen`
-//! from the pinned modules' own definitions.
+//! The schemas are written as facts (`crd/*.txt`): ours by hand, those of chart values by `cargo xtask
+//! codegen` from the definitions in the pinned modules.
 
 mod facts;
 mod kinds;
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 use facts::Facts;
 use kinds::{Column, KINDS, Kind, Served};
 
-/// Our own types, and those of the charts' values.
+/// Our types, and those of chart values.
 const TEXTS: [&str; 2] = [include_str!("crd/sail.txt"), include_str!("crd/upstream.txt")];
 
-/// The names of versions that the API accepts, in the order in which they are to be listed.
+/// Names of versions that the API accepts, in the order of the enumerations.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionNames<'a> {
-    /// Versions and aliases, also those at their end of life.
+    /// Versions and aliases, including those at end of life.
     pub all: &'a [&'a str],
-    /// Without the aliases.
+    /// Versions without aliases.
     pub concrete: &'a [&'a str],
-    /// Those that know ambient mode.
+    /// Versions and aliases that support ambient mode.
     pub ambient: &'a [&'a str],
-    /// What an object without a version gets.
+    /// Default version.
     pub default: &'a str,
 }
 
-/// All definitions, in order of name.
+/// Returns all definitions, sorted by name.
 #[must_use]
 pub fn definitions(versions: &VersionNames<'_>) -> Vec<Value> {
     let lists = [
@@ -89,13 +89,13 @@ fn served(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
 
 fn object(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
     let mut spec = facts.schema(version.spec);
-    set(&mut spec, "description", json!("What is wanted."));
+    set(&mut spec, "description", json!("Desired state."));
     if version.has_default {
         let default = default_of(&spec);
         set(&mut spec, "default", default);
     }
     let mut status = facts.schema(version.status);
-    set(&mut status, "description", json!("What was found."));
+    set(&mut status, "description", json!("Observed state."));
     let mut out = json!({
         "description": kind.description,
         "type": "object",
@@ -124,7 +124,7 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// An absent spec stands for one whose fields all have their defaults.
+/// Returns the default of a spec: an object with the defaults of its fields.
 fn default_of(spec: &Value) -> Value {
     let properties = spec.get("properties").and_then(Value::as_object);
     let defaults = properties.into_iter().flatten().filter_map(|(name, field)| {

@@ -1,4 +1,4 @@
-//! A span of time as Go writes it (`1h2m3.5s`): takes the text, gives nanoseconds or says what is wrong with it.
+//! Duration fields in Go's format (`1h2m3.5s`).
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ pub use mainstay_gostd::time::DurationError;
 use mainstay_gostd::time::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 
-/// A duration field. It keeps the text: one bad duration must not make a whole object unreadable.
+/// A duration field. Stored as text, so that an invalid duration does not make the object unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GoDuration(pub String);
@@ -20,7 +20,7 @@ impl GoDuration {
 }
 
 impl From<SignedDuration> for GoDuration {
-    /// As Go prints it: `5m0s`, `1.5s`, `20ms`, `0s`.
+    /// Formats a duration like Go: `5m0s`, `1.5s`, `20ms`, `0s`.
     fn from(span: SignedDuration) -> Self {
         let limit = if span.is_negative() { i64::MIN } else { i64::MAX };
         let nanoseconds = i64::try_from(span.as_nanos()).unwrap_or(limit);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_gos_words() {
+    fn errors_are_gos() {
         let error = GoDuration("1d".into()).span().unwrap_err();
         assert_eq!(error.to_string(), "time: unknown unit \"d\" in duration \"1d\"");
     }

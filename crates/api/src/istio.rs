@@ -11,16 +11,17 @@ use crate::{
 /// A mesh.
 pub type Istio = Resource<IstioSpec>;
 
-/// What is wanted of a mesh.
+/// Desired state of a mesh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IstioSpec {
     /// The version of Istio to install: a version or an alias such as `v1.29-latest`.
     pub version: String,
-    /// What happens when the version changes.
+    /// How a change of the version is applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// The built-in profile to start from. `default` always applies; on `OpenShift` clusters `openshift` applies on top of it.
+    /// The built-in profile that values are based on. `default` always applies; on `OpenShift` clusters
+    /// `openshift` applies on top of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
     /// The namespace of the control plane. It cannot be changed.
@@ -31,7 +32,7 @@ pub struct IstioSpec {
 }
 
 impl IstioSpec {
-    /// The strategy, also when nothing is said.
+    /// Returns the strategy, `InPlace` if unset.
     #[must_use]
     pub fn strategy(&self) -> UpdateStrategyType {
         self.update_strategy
@@ -46,41 +47,43 @@ impl Kind for IstioSpec {
     type Status = IstioStatus;
 }
 
-/// What happens to the control plane, its tags and its workloads when the version changes.
+/// How a change of the version is applied to the control plane, its tags and its workloads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
-    /// `InPlace` changes the control plane where it is. `RevisionBased` adds a new one beside it and removes the old one once
-    /// nothing refers to it.
+    /// `InPlace` updates the running control plane. `RevisionBased` installs a second one beside it and
+    /// deletes the old one once nothing refers to it.
     #[serde(rename = "type")]
     pub kind: UpdateStrategyType,
-    /// How many seconds an inactive revision is kept after the last workload left it. At least 0, 30 if unset.
+    /// Grace period, in seconds, before an inactive revision that is no longer in use is deleted. 30 if
+    /// unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactive_revision_deletion_grace_period_seconds: Option<i64>,
-    /// Deprecated: it never did anything. See `workloadMigration`.
+    /// Deprecated and without effect: use `workloadMigration`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub update_workloads: bool,
-    /// Tags that always point to the active revision, once that is ready. Each becomes an `IstioRevisionTag` of that name. Unset
-    /// means `["default"]` under `RevisionBased` and none under `InPlace`; an empty list means none.
+    /// Tags that follow the active revision once it is ready. Each becomes an `IstioRevisionTag` of that
+    /// name. Unset means `["default"]` under `RevisionBased` and none under `InPlace`; an empty list means
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_tags: Option<Vec<String>>,
-    /// How workloads are moved to a new revision. Unset: not by us.
+    /// How workloads are migrated to a new revision. Unset: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_migration: Option<WorkloadMigration>,
 }
 
-/// Where a new version goes.
+/// How a new version is installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum UpdateStrategyType {
-    /// Into the control plane that is there.
+    /// Updates the running control plane.
     #[default]
     InPlace,
-    /// Beside it.
+    /// Installs a second control plane beside the running one.
     RevisionBased,
 }
 
 impl<'de> Deserialize<'de> for UpdateStrategyType {
-    /// As upstream: whatever is not `RevisionBased` is `InPlace`.
+    /// As upstream: anything but `RevisionBased` is `InPlace`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match String::deserialize(deserializer)?.as_str() {
             "RevisionBased" => Self::RevisionBased,
@@ -89,25 +92,25 @@ impl<'de> Deserialize<'de> for UpdateStrategyType {
     }
 }
 
-/// What was found of a mesh.
+/// Observed state of a mesh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IstioStatus {
-    /// The generation of the spec this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// What holds and what does not.
+    /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// One word for all of it.
+    /// Summary: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
-    /// The revision new workloads should use.
+    /// Name of the active revision.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub active_revision_name: String,
-    /// How many revisions there are, are ready, are in use; -1 when they cannot be read.
+    /// Numbers of revisions; -1 if revisions cannot be read.
     pub revisions: RevisionSummary,
-    /// How far the workloads are. Only while a migration is asked for.
+    /// Progress of the migration of workloads. Only while one is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_migration: Option<WorkloadMigrationStatus>,
 }
@@ -118,16 +121,16 @@ status!(IstioStatus);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionSummary {
-    /// All of them.
+    /// Number of revisions.
     pub total: i32,
-    /// Those that are ready.
+    /// Number of ready revisions.
     pub ready: i32,
-    /// Those something refers to.
+    /// Number of revisions in use.
     pub in_use: i32,
 }
 
 impl RevisionSummary {
-    /// They cannot be read.
+    /// Revisions cannot be read.
     pub const UNREADABLE: Self = Self {
         total: -1,
         ready: -1,

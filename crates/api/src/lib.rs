@@ -1,12 +1,11 @@
-//! The custom resources of the mesh: takes JSON, gives typed objects, conditions and reasons, and back. Knows no cluster, no
-//! clock and no rules: what follows from an object is the planner's business.
+//! Types of the custom resources of the mesh, with their conditions, reasons and definitions ([`crd`]).
 //!
-//! *Invariant:* every condition type and every reason that this project writes is a variant here; nowhere else is one spelled.
-//! [`crd`] holds the definitions of the kinds. *Absent on purpose:* versions; they are the catalogue's.
+//! *Invariant:* every condition type and every reason that this project writes is a variant here. Out of
+//! scope: decisions, which the planner makes, and versions, which the catalog provides.
 //!
 //! ```
 //! use mainstay_api::{Istio, UpdateStrategyType};
-//! let json = r#"{"metadata": {"name": "default"}, "spec": {"version": "v1.29.1", "updateStrategy": {"type": "RevisionBased"}}}"#;
+//! let json = r#"{"metadata": {"name": "default"}, "spec": {"updateStrategy": {"type": "RevisionBased"}}}"#;
 //! let istio: Istio = serde_json::from_str(json)?;
 //! assert_eq!(istio.spec.strategy(), UpdateStrategyType::RevisionBased);
 //! # Ok::<(), serde_json::Error>(())

@@ -1,4 +1,4 @@
-//! What every object carries: takes the metadata we need, gives who owns it, who was first, whether it is going away.
+//! Object metadata and owner references.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Time, names};
 
-/// The part of `ObjectMeta` the mesh needs. It does not hold all of it, so it is never written back as a whole.
+/// The fields of `ObjectMeta` that plans need. Not complete, so never written back as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
     /// Name of the object.
     pub name: String,
-    /// Identity of this very object; another one of the same name has another.
+    /// UID.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Which version of it was read.
+    /// Version that was read.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Counts changes of the spec.
+    /// Number of changes of the spec.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// When it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
-    /// Since when it is being deleted.
+    /// Time of the deletion request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Labels.
@@ -33,10 +33,10 @@ pub struct ObjectMeta {
     /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Who owns it.
+    /// Owners.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Who must have a say before it vanishes.
+    /// Finalizers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
 }
@@ -53,26 +53,26 @@ impl ObjectMeta {
         self.deletion_timestamp.is_some()
     }
 
-    /// Whether our finalizer is on it.
+    /// Whether it has our finalizer.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|name| name == names::FINALIZER)
     }
 
-    /// The owner that controls it.
+    /// Returns the controlling owner.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether any owner has this identity. Nobody is owned by an object without one.
+    /// Whether any owner has this UID. An empty UID owns nothing.
     #[must_use]
     pub fn is_owned_by(&self, uid: &str) -> bool {
         !uid.is_empty() && self.owner_references.iter().any(|owner| owner.uid == uid)
     }
 }
 
-/// One owner.
+/// An owner of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
@@ -82,17 +82,18 @@ pub struct OwnerReference {
     pub kind: String,
     /// Name of the owner.
     pub name: String,
-    /// Identity of the owner.
+    /// UID of the owner.
     pub uid: String,
-    /// Whether it is the one that controls the object.
+    /// Whether it is the controlling owner.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub controller: bool,
-    /// Whether the owner stays until the object is gone, when it is deleted in the foreground.
+    /// Whether foreground deletion of the owner waits for the object.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub block_owner_deletion: bool,
 }
 
-/// Whether `a` keeps a name that `b` wants too: the earlier one does, or else the one with the smaller identity.
+/// Whether `a` keeps a name that `b` requests too: the older object does, or else the one with the smaller
+/// UID.
 #[must_use]
 pub fn takes_precedence(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     (a.creation_timestamp, &a.uid) < (b.creation_timestamp, &b.uid)
@@ -132,12 +133,12 @@ mod tests {
         );
         assert!(
             !takes_precedence(&born(1, "a"), &born(1, "a")),
-            "nobody precedes itself"
+            "an object does not precede itself"
         );
     }
 
     #[test]
-    fn ownership_goes_by_identity() {
+    fn ownership_is_decided_by_uid() {
         let owned = |uids: &[&str]| ObjectMeta {
             owner_references: uids
                 .iter()

@@ -1,47 +1,47 @@
-//! Moving workloads to a new revision: the fields by which it is asked for and reported. Types only; durations keep their text.
+//! Fields that request and report a workload migration. Durations are stored as text.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{GoDuration, Time};
 
-/// How workloads are moved from old revisions to the active one.
+/// How workloads are migrated from old revisions to the active one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadMigration {
-    /// Empty: workloads are not moved. `Batched`: so many at a time.
+    /// `Batched` migrates workloads in batches; empty does not migrate them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<MigrationStrategy>,
     /// Settings of the `Batched` strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batched: Option<BatchedMigration>,
-    /// What happens when a workload does not become ready: `ContinueOnError` (the default) or `FailFast`.
+    /// What happens when a workload does not become ready. `ContinueOnError` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// Start nothing new while this is true.
+    /// Whether no further batch starts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Which kinds of workloads move. Deployments if unset.
+    /// Kinds of workloads to migrate. Deployments if unset.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
 }
 
-/// By which strategy workloads move.
+/// Strategy of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MigrationStrategy {
-    /// They do not.
+    /// Workloads are not migrated.
     #[serde(rename = "")]
     Disabled,
-    /// So many at a time.
+    /// Workloads are migrated in batches.
     Batched,
 }
 
-/// What a failed workload means for the others.
+/// How a failed workload affects the migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailurePolicy {
-    /// Nothing.
+    /// The migration continues.
     #[default]
     ContinueOnError,
-    /// The next batch does not start.
+    /// No further batch starts.
     FailFast,
 }
 
@@ -49,48 +49,48 @@ pub enum FailurePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchedMigration {
-    /// How many workloads restart together. At least 1, 1 if unset.
+    /// Maximum number of workloads that are restarted at the same time. 1 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<i32>,
-    /// How long to wait between two batches. 30s if unset.
+    /// Time between two batches, as a Go duration. 30s if unset; 0s means no delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_between_batches: Option<GoDuration>,
-    /// The highest version workloads move to by themselves, itself included. No limit if unset.
+    /// Highest version to which workloads are migrated, inclusive. No limit if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_version: Option<String>,
-    /// How long a workload may take to become ready. 5m if unset.
+    /// Maximum time for a workload to become ready, as a Go duration. 5m if unset or 0s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readiness_timeout: Option<GoDuration>,
 }
 
-/// How far a migration is.
+/// Progress of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadMigrationStatus {
-    /// One word for all of it.
+    /// Summary.
     pub state: MigrationState,
-    /// Where the workloads go.
+    /// Name of the target revision.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_revision: String,
-    /// How many workloads the migration is about: moved, failed, skipped and still to move.
+    /// Number of workloads: migrated, failed, skipped and outstanding.
     #[serde(skip_serializing_if = "none")]
     pub total_workloads: i32,
-    /// How many have moved.
+    /// Number of migrated workloads.
     #[serde(skip_serializing_if = "none")]
     pub migrated_workloads: i32,
-    /// How many failed to.
+    /// Number of failed workloads.
     #[serde(skip_serializing_if = "none")]
     pub failed_workloads: i32,
-    /// The ten most recent failures.
+    /// The latest failures, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<MigrationFailure>,
-    /// How many refer to an old revision and are left alone on purpose.
+    /// Number of workloads on an old revision that are not migrated on purpose.
     #[serde(skip_serializing_if = "none")]
     pub skipped_workloads: i32,
-    /// When it began.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When it ended, well or not.
+    /// Time when it completed or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Progress of the `Batched` strategy.
@@ -103,17 +103,17 @@ fn none(count: &i32) -> bool {
     *count == 0
 }
 
-/// Where a migration stands.
+/// State of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MigrationState {
-    /// Nothing to move.
+    /// Not started.
     #[default]
     Idle,
-    /// Under way.
+    /// Workloads are being migrated.
     InProgress,
-    /// Every workload has moved.
+    /// Every workload is migrated or skipped.
     Completed,
-    /// Over, and some workload has not moved.
+    /// Ended with failed workloads.
     Failed,
 }
 
@@ -121,28 +121,28 @@ pub enum MigrationState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchedMigrationStatus {
-    /// The batch under way, counted from 1.
+    /// Number of the current batch, from 1.
     #[serde(skip_serializing_if = "none")]
     pub current_batch: i32,
-    /// How many there are.
+    /// Number of batches.
     #[serde(skip_serializing_if = "none")]
     pub total_batches: i32,
-    /// Between two batches: when the next one begins.
+    /// Between two batches: when the next one starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_batch_time: Option<Time>,
 }
 
-/// One workload that did not move.
+/// A workload that failed to migrate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrationFailure {
-    /// Its namespace.
+    /// Namespace of the workload.
     pub namespace: String,
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
-    /// Its kind.
+    /// Kind of the workload.
     pub kind: String,
-    /// What went wrong.
+    /// Why it failed.
     pub reason: String,
-    /// When.
+    /// When it failed.
     pub timestamp: Time,
 }

@@ -1,26 +1,28 @@
-//! Names, labels and annotations: a table of what others look for. Each is upstream's, so that either operator finds the other's.
+//! Names, labels and annotations. They equal upstream's, so that either operator recognizes the objects of
+//! the other.
 
 /// API group of all five kinds.
 pub const GROUP: &str = "sailoperator.io";
 /// Group and version of all five kinds.
 pub const API_VERSION: &str = "sailoperator.io/v1";
-/// What makes an object wait until what it installed is gone.
+/// Finalizer that keeps an object until its releases are uninstalled.
 pub const FINALIZER: &str = "sailoperator.io/sail-operator";
-/// The Lease in the operator's namespace: both operators want the same one, so they never run together.
+/// Lease in the operator's namespace. Upstream uses the same one, so the two operators never run at the same
+/// time.
 pub const LEASE: &str = "sail-operator-lock";
 
-/// The revision, and the tag, that `istio-injection: enabled` means.
+/// The revision or tag that `istio-injection: enabled` refers to.
 pub const DEFAULT_REVISION: &str = "default";
 /// The only name an `IstioCNI` or a `ZTunnel` may have.
 pub const SINGLETON: &str = "default";
-/// Where a control plane lives unless told otherwise; its webhooks carry no namespace in their names.
+/// Default namespace of a control plane. Its webhooks have no namespace in their names.
 pub const ISTIO_SYSTEM: &str = "istio-system";
 
 /// Label of namespaces and pods, and annotation of injected pods: a revision or a tag.
 pub const REVISION_LABEL: &str = "istio.io/rev";
 /// Label of namespaces: injection by the default revision.
 pub const INJECTION_LABEL: &str = "istio-injection";
-/// The value of [`INJECTION_LABEL`] that asks for it.
+/// The value of [`INJECTION_LABEL`] that enables injection.
 pub const INJECTION_ENABLED: &str = "enabled";
 /// Label of pods: whether to inject.
 pub const INJECT_LABEL: &str = "sidecar.istio.io/inject";
@@ -28,71 +30,71 @@ pub const INJECT_LABEL: &str = "sidecar.istio.io/inject";
 pub const MANAGED_BY_LABEL: &str = "managed-by";
 /// The value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "sail-operator";
-/// Annotation: leave this object alone.
+/// Annotation: the operator does not change this object.
 pub const IGNORE_ANNOTATION: &str = "sailoperator.io/ignore";
 
-/// Annotation of an injector's webhook configuration: does the remote control plane answer?
+/// Annotation of an injector's webhook configuration: whether the remote control plane is ready.
 pub const PROBE_STATUS: &str = "sailoperator.io/readinessProbe.status";
-/// Annotation beside [`PROBE_STATUS`]: why not.
+/// Annotation: why [`PROBE_STATUS`] is false.
 pub const PROBE_REASON: &str = "sailoperator.io/readinessProbe.reason";
-/// Annotation by which a user sets how often to ask.
+/// Annotation that sets the period of the probe.
 pub const PROBE_PERIOD: &str = "sailoperator.io/readinessProbe.periodSeconds";
-/// Annotation by which a user sets how long to wait.
+/// Annotation that sets the timeout of the probe.
 pub const PROBE_TIMEOUT: &str = "sailoperator.io/readinessProbe.timeoutSeconds";
 
-/// Annotation of a workload: never restart it for a migration.
+/// Annotation of a workload or namespace: not migrated.
 pub const SKIP_MIGRATION: &str = "sailoperator.io/skip-migration";
-/// Annotation of a workload: how long it may take to become ready.
+/// Annotation of a workload: its own readiness timeout.
 pub const READINESS_TIMEOUT: &str = "sailoperator.io/readiness-timeout";
-/// Annotation of a workload: lower numbers migrate first; 0 if unset.
+/// Annotation of a workload: lower numbers are migrated first. 0 if unset.
 pub const MIGRATION_BATCH: &str = "sailoperator.io/migration-batch";
-/// Annotation by which a migration remembers on the workload itself what it did to it.
+/// Annotation of a workload: the record of its last migration.
 pub const MIGRATION_RECORD: &str = "sailoperator.io/migration";
-/// Annotation of a pod template whose change restarts a workload, as `kubectl rollout restart` does it.
+/// Annotation of a pod template that `kubectl rollout restart` sets to restart a workload.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-/// Label by which the pods of a Deployment name their template.
+/// Label of the pods of a Deployment: the hash of their template.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Chart of a control plane.
 pub const ISTIOD_CHART: &str = "istiod";
-/// Chart of what a cluster has once: the default validator.
+/// Chart of the default validator, once per cluster.
 pub const BASE_CHART: &str = "base";
 /// Chart of a tag's webhooks.
 pub const TAGS_CHART: &str = "revisiontags";
-/// Chart of the network plug-in.
+/// Chart of Istio CNI.
 pub const CNI_CHART: &str = "cni";
-/// Chart of the node proxy.
+/// Chart of ztunnel.
 pub const ZTUNNEL_CHART: &str = "ztunnel";
 
-/// Release of the network plug-in.
+/// Release of Istio CNI.
 pub const CNI_RELEASE: &str = "istio-cni";
-/// Release of the node proxy.
+/// Release of ztunnel.
 pub const ZTUNNEL_RELEASE: &str = "ztunnel";
-/// `DaemonSet` of the network plug-in.
+/// `DaemonSet` of Istio CNI.
 pub const CNI_DAEMONSET: &str = "istio-cni-node";
-/// `DaemonSet` of the node proxy.
+/// `DaemonSet` of ztunnel.
 pub const ZTUNNEL_DAEMONSET: &str = "ztunnel";
 
-/// The release of `chart` for a revision or a tag: `default-istiod`, `prod-revisiontags`.
+/// Returns the release of `chart` for a revision or a tag: `default-istiod`, `prod-revisiontags`.
 #[must_use]
 pub fn release(owner: &str, chart: &str) -> String {
     format!("{owner}-{chart}")
 }
 
-/// The istiod Deployment of a revision, by `values.revision`.
+/// Returns the istiod Deployment of a revision, by `values.revision`.
 #[must_use]
 pub fn istiod(revision: &str) -> String {
     with_suffix("istiod", revision)
 }
 
-/// The injector's webhook configuration of a revision, by `values.revision` and the control plane's namespace.
+/// Returns the injector's webhook configuration of a revision, by `values.revision` and namespace.
 #[must_use]
 pub fn injector(revision: &str, namespace: &str) -> String {
     let name = with_suffix("istio-sidecar-injector", revision);
     with_suffix(&name, if namespace == ISTIO_SYSTEM { "" } else { namespace })
 }
 
-/// The revision of an Istio that keeps one per version; `version` is the resolved one (`v1.29.1`).
+/// Returns the revision of a `RevisionBased` Istio for a resolved version (`v1.29.1`).
 #[must_use]
 pub fn versioned_revision(istio: &str, version: &str) -> String {
     format!("{istio}-{}", version.replace('.', "-"))

@@ -1,36 +1,36 @@
-//! Why: one table of words. The same word stands in status, events, logs, on the terminal and in a rehearsal.
+//! Reasons. Status, events, logs, CLI and rehearsal use the same words.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
-    /// Why a condition has its status, why an action is taken, why an event was written.
+    /// Reason of a condition, an action or an event.
     Reason {
-        // Conditions, as upstream spells them.
-        /// What the object asks for is in place.
+        // Conditions, spelled as upstream.
+        /// Everything the object requests is in place.
         Reconciled = "Reconciled",
-        /// All that must run does.
+        /// All components run.
         Ready = "Ready",
-        /// Whatever the revision depends on is healthy.
+        /// The objects the revision depends on are healthy.
         DependenciesHealthy = "DependenciesHealthy",
         /// Reconciled and ready: a state, never a condition's reason.
         Healthy = "Healthy",
-        /// Bringing about what the object asks for failed.
+        /// Reconciling the object failed.
         ReconcileError = "ReconcileError",
-        /// The revision that should be active is not there.
+        /// The active revision does not exist.
         ActiveRevisionNotFound = "ActiveRevisionNotFound",
-        /// The revision that should be active cannot be read.
+        /// The active revision cannot be read.
         FailedToGetActiveRevision = "FailedToGetActiveRevision",
-        /// A revision and a tag share one name, and the other one was first.
+        /// A revision and a tag have the same name, and the other one is older.
         NameAlreadyExists = "NameAlreadyExists",
         /// The target does not exist.
         RefNotFound = "RefNotFound",
-        /// istiod is not (entirely) ready.
+        /// Not all istiod pods are ready.
         IstiodNotReady = "IstiodNotReady",
-        /// The control plane runs elsewhere and does not answer.
+        /// The remote control plane is not ready.
         RemoteIstiodNotReady = "RemoteIstiodNotReady",
-        /// A `DaemonSet` is not (entirely) ready.
+        /// Not all pods of the `DaemonSet` are ready.
         DaemonSetNotReady = "DaemonSetNotReady",
-        /// Nobody can tell whether it is ready.
+        /// Readiness cannot be determined.
         ReadinessCheckFailed = "ReadinessCheckFailed",
         /// The revision needs an `IstioCNI`, and there is none.
         IstioCniNotFound = "IstioCNINotFound",
@@ -40,106 +40,106 @@ vocabulary! {
         ZTunnelNotFound = "ZTunnelNotFound",
         /// The revision needs the `ZTunnel`, and it is not healthy.
         ZTunnelNotHealthy = "ZTunnelNotHealthy",
-        /// Nobody can tell whether the dependencies are healthy.
+        /// The health of the dependencies cannot be determined.
         DependencyCheckFailed = "DependencyCheckFailed",
         /// A namespace, a pod or a tag refers to it.
         ReferencedByWorkloads = "ReferencedByWorkloads",
         /// Nothing refers to it.
         NotReferencedByAnything = "NotReferencedByAnything",
-        /// Nobody can tell whether something refers to it.
+        /// Whether it is in use cannot be determined.
         UsageCheckFailed = "UsageCheckFailed",
 
         // Managed tags.
-        /// Every tag the Istio asks for is in place.
+        /// Every tag the Istio requests is in place.
         TagsReconciled = "TagsReconciled",
-        /// A tag or a revision of that name exists and belongs to somebody else.
+        /// A tag or revision of that name exists and has another owner.
         TagNameTaken = "TagNameTaken",
-        /// An older Istio asks for the same tag.
+        /// An older Istio requests the same tag.
         TagClaimedByOther = "TagClaimedByOther",
-        /// The tag is no longer asked for, but workloads still refer to it.
+        /// The tag is no longer requested, but workloads still refer to it.
         TagStillInUse = "TagStillInUse",
 
         // Actions.
         /// The active revision does not exist yet.
         RevisionCreated = "RevisionCreated",
-        /// The active revision differs from what the Istio asks for.
+        /// The active revision differs from what the Istio requests.
         RevisionUpdated = "RevisionUpdated",
         /// An inactive revision was unused for the whole grace period.
         RevisionPruned = "RevisionPruned",
-        /// A tag the Istio asks for does not exist yet.
+        /// A requested tag does not exist yet.
         TagCreated = "TagCreated",
-        /// A managed tag differs from what the Istio asks for.
+        /// A managed tag differs from what the Istio requests.
         TagUpdated = "TagUpdated",
-        /// A managed tag is no longer asked for.
+        /// A managed tag is no longer requested.
         TagRemoved = "TagRemoved",
-        /// A tag points to another revision now.
+        /// A tag refers to another revision now.
         TagMoved = "TagMoved",
-        /// Nothing is known to be installed.
+        /// The release is not known to be installed.
         ReleaseMissing = "ReleaseMissing",
-        /// Chart, version, values or owner are not those that were installed.
+        /// Chart, version, values or owner differ from those installed.
         ReleaseOutdated = "ReleaseOutdated",
-        /// Something else changed what was installed.
+        /// Another client changed installed objects.
         ReleaseDrifted = "ReleaseDrifted",
-        /// Installed, but no longer part of what the object asks for.
+        /// The release is installed, but no longer requested.
         ReleaseObsolete = "ReleaseObsolete",
         /// The object is being deleted.
         ObjectDeleted = "ObjectDeleted",
-        /// The object must not vanish before what it installed.
+        /// The object needs a finalizer before anything is installed.
         FinalizerMissing = "FinalizerMissing",
-        /// What the object installed is gone.
+        /// Everything the object installed is gone.
         CleanedUp = "CleanedUp",
-        /// The status says something that is no longer so.
+        /// The status is out of date.
         StatusChanged = "StatusChanged",
-        /// The remote control plane was not asked for a while.
+        /// The next probe of the remote control plane is due.
         ProbeDue = "ProbeDue",
-        /// The remote control plane answers differently than before.
+        /// The result of the probe differs from the last one.
         ProbeChanged = "ProbeChanged",
-        // Moving workloads.
+        // Workload migration.
         /// Every workload is on the active revision.
         AllWorkloadsMigrated = "AllWorkloadsMigrated",
-        /// Workloads are being moved.
+        /// Workloads are being migrated.
         MigrationInProgress = "MigrationInProgress",
-        /// Nothing new is started until it is no longer paused.
+        /// The migration is paused.
         MigrationPaused = "MigrationPaused",
-        /// Workloads do not move to a version above `maxVersion`.
+        /// The version is above `maxVersion`.
         VersionAboveMaximum = "VersionAboveMaximum",
-        /// Workloads move only to a revision that is ready.
+        /// The target revision is not ready.
         TargetRevisionNotReady = "TargetRevisionNotReady",
-        /// A setting of the migration cannot be understood.
+        /// A setting of the migration is invalid.
         InvalidMigrationSettings = "InvalidMigrationSettings",
         /// Workloads cannot be read.
         WorkloadsUnreadable = "WorkloadsUnreadable",
-        /// Some workloads did not come up on the active revision.
+        /// Some workloads are not ready on the target revision.
         WorkloadsFailed = "WorkloadsFailed",
-        /// Workloads move only between revisions.
+        /// A migration requires `updateStrategy` `RevisionBased`.
         NotRevisionBased = "NotRevisionBased",
-        /// A migration began.
+        /// A migration started.
         MigrationStarted = "MigrationStarted",
-        /// A batch began.
+        /// A batch started.
         BatchStarted = "BatchStarted",
-        /// A workload did not come up on the active revision.
+        /// A workload is not ready on the target revision.
         WorkloadFailed = "WorkloadFailed",
         /// A migration ended.
         MigrationEnded = "MigrationEnded",
         /// The labels of a namespace name an old revision.
         NamespaceOnOldRevision = "NamespaceOnOldRevision",
-        /// A workload runs on an old revision, and it is its turn.
+        /// A workload runs on an old revision, and a batch has capacity for it.
         WorkloadOnOldRevision = "WorkloadOnOldRevision",
-        // Why a workload is left alone.
-        /// Its annotation, or its namespace's, says so.
+        // Why a workload is skipped.
+        /// By annotation of the workload or its namespace.
         SkippedByAnnotation = "SkippedByAnnotation",
-        /// Its kind is not among those that move.
+        /// Its kind is not selected.
         KindNotSelected = "KindNotSelected",
-        /// It is paused: a change would not reach its pods.
+        /// It is paused: a restart would not reach its pods.
         WorkloadPaused = "WorkloadPaused",
-        /// It replaces pods only when somebody deletes them.
+        /// Its update strategy is `OnDelete`: its pods are replaced only when they are deleted.
         UpdatesOnDelete = "UpdatesOnDelete",
-        /// It uses a tag that is meant to stay on an old revision.
+        /// It refers to a tag that is fixed to an old revision.
         PinnedByTag = "PinnedByTag",
-        /// Nothing asks for injection any more: a restart would take its proxy away.
+        /// Injection is no longer requested: a restart would remove its proxy.
         NoReference = "NoReference",
 
-        /// `updateWorkloads` never did anything and does nothing.
+        /// `updateWorkloads` has no effect.
         DeprecatedField = "DeprecatedField",
     }
 }

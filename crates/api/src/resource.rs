@@ -1,4 +1,4 @@
-//! One custom object: takes JSON, gives metadata, spec and status; writes `apiVersion` and `kind` from its type.
+//! Custom resources: metadata, spec and status; `apiVersion` and `kind` follow from the type.
 
 use std::fmt::Debug;
 
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Conditions, ObjectMeta, OwnerReference, Reason, names};
 
-/// Which of the five kinds.
+/// One of the five kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ObjectKind {
-    /// A mesh: one control plane, or several while it is upgraded.
+    /// A mesh: one control plane, or several during an upgrade.
     Istio,
     /// One control plane.
     IstioRevision,
     /// An alias for a revision.
     IstioRevisionTag,
-    /// The network plug-in.
+    /// Istio CNI.
     #[serde(rename = "IstioCNI")]
     IstioCni,
-    /// The node proxy of ambient mode.
+    /// ztunnel, the node proxy of ambient mode.
     ZTunnel,
 }
 
 impl ObjectKind {
-    /// All five.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Istio,
         Self::IstioRevision,
@@ -34,7 +34,7 @@ impl ObjectKind {
         Self::ZTunnel,
     ];
 
-    /// As `kind` spells it.
+    /// Returns the kind as in `kind`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl ObjectKind {
         }
     }
 
-    /// As the URL spells it.
+    /// Returns the plural, as in URLs.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
@@ -58,55 +58,55 @@ impl ObjectKind {
         }
     }
 
-    /// What the API server says of an object that is not there.
+    /// Returns the API server's message for an object that does not exist.
     #[must_use]
     pub fn not_found(self, name: &str) -> String {
         format!("{}.{} {name:?} not found", self.plural(), names::GROUP)
     }
 }
 
-/// The spec of a kind, which names the kind and its status.
+/// The spec of a kind, with its kind and status type.
 pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
-    /// Which kind.
+    /// The kind.
     const KIND: ObjectKind;
-    /// Its status.
+    /// Type of the status.
     type Status: Status;
 }
 
-/// What every status has.
+/// Common fields of every status.
 pub trait Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
-    /// The generation this status is about.
+    /// Returns the observed generation.
     fn observed_generation(&self) -> i64;
-    /// Says which generation this status is about.
+    /// Sets the observed generation.
     fn observe_generation(&mut self, generation: i64);
-    /// Its conditions.
+    /// Returns the conditions.
     fn conditions(&self) -> &Conditions;
-    /// Its conditions, to be changed.
+    /// Returns the conditions, mutably.
     fn conditions_mut(&mut self) -> &mut Conditions;
-    /// Its state.
+    /// Returns the state.
     fn state(&self) -> &Reason;
 }
 
-/// One object.
+/// A custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, bound(deserialize = "S: Kind"))]
 pub struct Resource<S: Kind> {
-    /// Who it is.
+    /// Metadata.
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     pub spec: S,
-    /// What was found.
+    /// Observed state.
     pub status: S::Status,
 }
 
 impl<S: Kind> Resource<S> {
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// The reference that makes another object its own, always as the one that controls.
+    /// Returns an owner reference to this object as the controlling owner.
     #[must_use]
     pub fn owner_reference(&self) -> OwnerReference {
         OwnerReference {
@@ -132,7 +132,7 @@ impl<S: Kind> Serialize for Resource<S> {
     }
 }
 
-/// Writes [`Status`] for a struct with the three usual fields.
+/// Implements [`Status`] for a struct with the three common fields.
 macro_rules! status {
     ($name:ident) => {
         impl crate::Status for $name {

@@ -1,4 +1,4 @@
-//! `IstioRevision`: one control plane. Types, and what its values say about it.
+//! `IstioRevision`, one control plane.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,15 @@ use crate::{Conditions, Kind, ObjectKind, Reason, Resource, Values, values};
 /// One control plane.
 pub type IstioRevision = Resource<RevisionSpec>;
 
-/// What is wanted of a control plane.
+/// Desired state of a control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionSpec {
-    /// The version of Istio: always a concrete one.
+    /// The version of Istio, never an alias.
     pub version: String,
     /// The namespace of the control plane. It cannot be changed.
     pub namespace: String,
-    /// Values for the Helm charts, with every default already in them.
+    /// Values for the Helm charts, with all defaults applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Values>,
 }
@@ -27,19 +27,19 @@ impl RevisionSpec {
         self.values.as_ref().and_then(|map| values::text(map, path))
     }
 
-    /// `values.revision`: empty for the default revision, and when nothing is said.
+    /// Returns `values.revision`, empty for the default revision or if unset.
     #[must_use]
     pub fn revision(&self) -> &str {
         self.text(&["revision"]).unwrap_or_default()
     }
 
-    /// Whether the control plane runs in another cluster and only its webhooks are here.
+    /// Whether the control plane runs in another cluster and only its webhooks are installed here.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.text(&["profile"]) == Some("remote")
     }
 
-    /// Whether namespaces that say nothing are injected too.
+    /// Whether namespaces without injection labels are injected too.
     #[must_use]
     pub fn enables_namespaces_by_default(&self) -> bool {
         let path = ["sidecarInjectorWebhook", "enableNamespacesByDefault"];
@@ -52,17 +52,17 @@ impl Kind for RevisionSpec {
     type Status = RevisionStatus;
 }
 
-/// What was found of a control plane.
+/// Observed state of a control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionStatus {
-    /// The generation of the spec this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// What holds and what does not.
+    /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// One word for all of it.
+    /// Summary: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
 }

@@ -1,4 +1,4 @@
-//! `IstioRevisionTag`: an alias for a revision. Types only.
+//! `IstioRevisionTag`, an alias for a revision.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::{Conditions, Kind, ObjectKind, Reason, Resource};
 /// An alias for a revision.
 pub type IstioRevisionTag = Resource<TagSpec>;
 
-/// What a tag should point to.
+/// Desired state of a tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TagSpec {
-    /// The Istio or the `IstioRevision` it points to.
+    /// The Istio or `IstioRevision` it refers to.
     pub target_ref: TargetReference,
 }
 
@@ -26,25 +26,25 @@ impl Kind for TagSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TargetReference {
-    /// `Istio`: whatever revision is active there. `IstioRevision`: that one.
+    /// `Istio` for its active revision, or `IstioRevision` for that revision.
     pub kind: String,
     /// Name of the object.
     pub name: String,
 }
 
-/// What a reference names.
+/// Target of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// The active revision of an Istio.
     Istio,
-    /// One revision.
+    /// A revision.
     Revision,
-    /// Nothing we know.
+    /// An unknown kind.
     Unknown,
 }
 
 impl TargetReference {
-    /// A reference to an Istio.
+    /// Creates a reference to an Istio.
     #[must_use]
     pub fn istio(name: &str) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl TargetReference {
         self.kind.is_empty() || self.name.is_empty()
     }
 
-    /// What it names.
+    /// Returns the target.
     #[must_use]
     pub fn target(&self) -> TargetKind {
         match self.kind.as_str() {
@@ -70,22 +70,22 @@ impl TargetReference {
     }
 }
 
-/// What a tag points to.
+/// Observed state of a tag.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TagStatus {
-    /// The generation of the spec this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// What holds and what does not.
+    /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// One word for all of it.
+    /// Summary: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
-    /// The namespace of the control plane it points to. Always written: the schema asks for it.
+    /// Namespace of the control plane it refers to. Always written, because the schema requires it.
     pub istiod_namespace: String,
-    /// The revision it points to. Always written: the schema asks for it.
+    /// Name of the revision it refers to. Always written, because the schema requires it.
     pub istio_revision: String,
 }
 

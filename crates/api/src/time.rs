@@ -1,28 +1,28 @@
-//! A moment as Kubernetes writes it: takes RFC 3339 text, gives something that compares; whole seconds, always UTC.
+//! Timestamps in the format of Kubernetes: RFC 3339, whole seconds, UTC.
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment, cut to whole seconds as `metav1.Time` is.
+/// A timestamp, truncated to whole seconds like `metav1.Time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(Timestamp);
 
 impl Time {
-    /// The second `moment` lies in.
+    /// Truncates a timestamp to whole seconds.
     #[must_use]
-    pub fn from_timestamp(moment: Timestamp) -> Self {
-        Self(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
+    pub fn from_timestamp(timestamp: Timestamp) -> Self {
+        Self(Timestamp::from_second(timestamp.as_second()).unwrap_or(timestamp))
     }
 
-    /// The beginning of that second.
+    /// Returns the timestamp.
     #[must_use]
     pub fn timestamp(self) -> Timestamp {
         self.0
     }
 
-    /// The moment `delay` later; the last one there is when that would be too far.
+    /// Returns the timestamp `delay` later, or the maximum on overflow.
     #[must_use]
     pub fn after(self, delay: SignedDuration) -> Timestamp {
         self.0.checked_add(delay).unwrap_or(Timestamp::MAX)
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_cut_to_seconds_in_utc() {
+    fn timestamps_are_truncated_to_seconds_in_utc() {
         check("2026-11-15T16:48:21Z", Some("2026-11-15T16:48:21Z"));
         check("2026-11-15T16:48:21.999Z", Some("2026-11-15T16:48:21Z"));
         check("2026-11-15T18:48:21+02:00", Some("2026-11-15T16:48:21Z"));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn invalid_timestamps_are_rejected() {
         for text in ["", "yesterday", "2026-11-15", "2026-13-15T00:00:00Z"] {
             check(text, None);
         }

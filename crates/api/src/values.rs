@@ -1,11 +1,11 @@
-//! Helm values as a map: takes a path, gives what stands there. No key is ever lost, because none is ever typed.
+//! Helm values as an untyped map, so that no key is lost.
 
 use serde_json::{Map, Value};
 
 /// Values of a chart.
 pub type Values = Map<String, Value>;
 
-/// What stands at `path`; `null` counts as nothing, as it does for upstream's pointers.
+/// Returns the value at `path`. `null` counts as unset, as for upstream's pointers.
 #[must_use]
 pub fn at<'a>(values: &'a Values, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
@@ -16,13 +16,13 @@ pub fn at<'a>(values: &'a Values, path: &[&str]) -> Option<&'a Value> {
     (!found.is_null()).then_some(found)
 }
 
-/// The text at `path`.
+/// Returns the string at `path`.
 #[must_use]
 pub fn text<'a>(values: &'a Values, path: &[&str]) -> Option<&'a str> {
     at(values, path)?.as_str()
 }
 
-/// The boolean at `path`.
+/// Returns the boolean at `path`.
 #[must_use]
 pub fn flag(values: &Values, path: &[&str]) -> Option<bool> {
     at(values, path)?.as_bool()

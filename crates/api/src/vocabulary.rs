@@ -1,21 +1,21 @@
-//! Words with a fixed spelling: takes a table of variants and texts, gives an enum that keeps what it does not know.
+//! Macro for enums of fixed words that also keep unknown words.
 
-/// Makes an enum whose variants have a text, plus `Other` for texts of others: reading and writing never loses one.
+/// Declares an enum whose variants have a text, and `Other` for any other text.
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$doc])* $variant,)*
-            /// A word of somebody else, kept as it is; empty when nothing was said.
+            /// Any other word, unchanged; empty if unset.
             Other(String),
         }
 
         impl $name {
-            /// Every word of ours.
+            /// All variants except `Other`.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// As it is spelled everywhere: status, events, terminal.
+            /// Returns the word.
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
@@ -24,7 +24,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            /// Whether nothing was said.
+            /// Whether it is unset.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.name().is_empty()

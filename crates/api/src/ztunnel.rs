@@ -1,4 +1,4 @@
-//! `ZTunnel`: the node proxy of ambient mode. Types only; v1alpha1 reads as v1, its `profile` never had a meaning.
+//! `ZTunnel`, the node proxy of ambient mode. v1alpha1 is read as v1: its `profile` has no effect.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use crate::meta::is_zero;
 use crate::resource::status;
 use crate::{Conditions, Kind, ObjectKind, Reason, Resource, TargetReference, Values};
 
-/// The node proxy. There is at most one, named `default`.
+/// The node proxy. At most one exists, named `default`.
 pub type ZTunnel = Resource<ZTunnelSpec>;
 
-/// What is wanted of the node proxy.
+/// Desired state of the node proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZTunnelSpec {
@@ -20,7 +20,7 @@ pub struct ZTunnelSpec {
     /// Values for the Helm chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Values>,
-    /// The control plane it belongs to: its `global`, `meshConfig` and `revision` lie under the values above.
+    /// Its control plane, whose `global`, `meshConfig` and `revision` values are the defaults of `values`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetReference>,
 }
@@ -30,20 +30,20 @@ impl Kind for ZTunnelSpec {
     type Status = ZTunnelStatus;
 }
 
-/// What was found of the node proxy.
+/// Observed state of the node proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZTunnelStatus {
-    /// The generation of the spec this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// What holds and what does not.
+    /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// One word for all of it.
+    /// Summary: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
-    /// The revision `targetRef` leads to; empty when it leads nowhere.
+    /// Name of the revision that `targetRef` resolves to; empty if it does not resolve.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub istio_revision: String,
 }

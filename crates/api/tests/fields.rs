@@ -1,4 +1,4 @@
-//! Every field of the definitions is a field of the types, and back: an object that holds all of them survives a round trip.
+//! Checks that definitions and types have the same fields: an object with all of them survives a round trip.
 
 #![allow(
     clippy::unwrap_used,

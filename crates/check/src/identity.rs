@@ -1,4 +1,5 @@
-//! Checks `WritePreconditions` and `OwnedObjectsOnly`: the version and the owner of every object that a step changes.
+//! Checks `WritePreconditions` and `OwnedObjectsOnly`: the version and the owner of every object that a step
+//! changes.
 
 use mainstay_api::{ObjectKind, ObjectMeta};
 use mainstay_mesh::plan::Precondition;

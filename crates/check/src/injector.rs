@@ -1,5 +1,5 @@
-//! Checks `NoDeleteInUse` and `OneInjectorPerNamespace`: references to and readiness of every injector that a step
-//! removes or installs.
+//! Checks `NoDeleteInUse` and `OneInjectorPerNamespace`: references to and readiness of every injector that a
+//! step removes or installs.
 
 use mainstay_api::{
     ConditionStatus, ConditionType, Istio, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,

@@ -1,5 +1,5 @@
-//! Checks a plan against the invariants. Everything that is checked is derived from the snapshot, independently of the
-//! planner; only the settings of a migration are read by the same parser.
+//! Checks a plan against the invariants. Everything that is checked is derived from the snapshot,
+//! independently of the planner; only the settings of a migration are read by the same parser.
 //!
 //! ```text
 //! Snapshot, Plan ──check()──▶ Vec<Violation>      (empty for a valid plan)
@@ -20,8 +20,8 @@ use mainstay_mesh::{Plan, Snapshot, Subject};
 pub enum Invariant {
     /// At most as many workloads are restarting because of us as a batch holds.
     BatchSize,
-    /// No workload is restarted while its rollout after our last restart is not complete: its controller limits the
-    /// number of unavailable pods for one rollout at a time only.
+    /// No workload is restarted while its rollout after our last restart is not complete: its controller
+    /// limits the number of unavailable pods for one rollout at a time only.
     NoRestartDuringRollout,
     /// A migrated workload is not restarted again, and no workload is restarted unless its Istio requests it.
     NoRepeatedMove,
@@ -33,10 +33,11 @@ pub enum Invariant {
     ObservedGeneration,
     /// The transition time of a condition changes if and only if its status does.
     TransitionTime,
-    /// No revision or tag is deleted while it is in use, within its grace period, or while its use is unknown.
+    /// No revision or tag is deleted while it is in use, within its grace period, or while its use is
+    /// unknown.
     NoDeleteInUse,
-    /// Each injected namespace has one ready injector: no tag moves to a revision that is not ready, and no two objects
-    /// serve one name.
+    /// Each injected namespace has one ready injector: no tag moves to a revision that is not ready, and no
+    /// two objects serve one name.
     OneInjectorPerNamespace,
     /// Every change or deletion names the observed version of its object.
     WritePreconditions,

@@ -1,4 +1,5 @@
-//! Checks the invariants about workload migration. Derives the state of workloads independently of the planner.
+//! Checks the invariants about workload migration. Derives the state of workloads independently of the
+//! planner.
 
 use jiff::Timestamp;
 use mainstay_api::{Istio, MigrationState, OwnerReference, WorkloadMigrationStatus};
@@ -105,8 +106,8 @@ fn check_counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findin
         "the number of migrated workloads decreases".into()
     });
     let fails_fast = MigrationSettings::from_istio(istio).is_some_and(|settings| settings.fail_fast);
-    let gives_up = new.state == MigrationState::Failed && sum < new.total_workloads;
-    found.expect(Invariant::FailurePolicy, fails_fast || !gives_up, || {
+    let is_stopped = new.state == MigrationState::Failed && sum < new.total_workloads;
+    found.expect(Invariant::FailurePolicy, fails_fast || !is_stopped, || {
         "a failure stops the migration although the policy is ContinueOnError".into()
     });
 }
@@ -129,7 +130,8 @@ impl<'a> Migration<'a> {
             .count()
     }
 
-    /// Whether the Istio restarted a workload whose rollout is not complete and that is within its readiness timeout.
+    /// Whether the Istio restarted a workload whose rollout is not complete and that is within its readiness
+    /// timeout.
     fn is_restarting(&self, workload: &Workload) -> bool {
         let Some(record) = &workload.record else {
             return false;

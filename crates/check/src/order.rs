@@ -33,7 +33,8 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     }
 }
 
-/// Returns the position of an action in the order of dependencies. Events may be anywhere: nothing depends on them.
+/// Returns the position of an action in the order of dependencies. Events may be anywhere: nothing depends on
+/// them.
 fn rank(action: &Action) -> Option<u8> {
     Some(match action {
         Action::AddFinalizer { .. }
@@ -81,7 +82,8 @@ fn check_changes(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) 
     }
 }
 
-/// Returns the releases of the subject that are not known to be gone: those it must have installed, and those recorded.
+/// Returns the releases of the subject that are not known to be gone: those it must have installed, and those
+/// recorded.
 fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
     let name = subject.name();
     let operator = snapshot.settings.operator_namespace.as_str();

@@ -1,4 +1,4 @@
-//! One planted mutant of the planner per invariant: each gives a plan that must be caught.
+//! Mutated plans, at least one per invariant: the checker must find each violation.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,14 +41,16 @@ fn istio() -> Subject {
 }
 
 /// The plan is good; after `mutate` it breaks `invariant`.
-fn catch(invariant: Invariant, world: &World, subject: &Subject, mutate: impl FnOnce(&mut Plan)) {
+fn expect_violation(invariant: Invariant, world: &World, subject: &Subject, mutate: impl FnOnce(&mut Plan)) {
     let mut plan = world.plan(subject);
     assert_eq!(check(&world.snapshot, &plan), [], "the plan without a mutant");
     mutate(&mut plan);
-    let broken = check(&world.snapshot, &plan);
+    let violations = check(&world.snapshot, &plan);
     assert!(
-        broken.iter().any(|broken| broken.invariant == invariant),
-        "{invariant:?} not caught: {broken:#?}"
+        violations
+            .iter()
+            .any(|violations| violations.invariant == invariant),
+        "{invariant:?} not caught: {violations:#?}"
     );
     CAUGHT.with_borrow_mut(|caught| caught.insert(invariant));
 }
@@ -97,13 +99,13 @@ fn changed_revision() -> World {
 #[test]
 fn every_invariant_catches_its_mutant() {
     generations();
-    moments();
-    referrers();
+    transition_times();
+    references();
     one_injector();
-    versions();
-    marks();
-    functions();
-    order();
+    preconditions();
+    owners();
+    minimal_plans();
+    step_order();
     finalizers();
     migrations();
     let caught = CAUGHT.with_borrow(Clone::clone);
@@ -181,7 +183,7 @@ fn migrations() {
     let mut crowded = world.clone();
     let plan = crowded.plan(&second);
     crowded.execute(&plan);
-    catch(
+    expect_violation(
         Invariant::BatchSize,
         &crowded,
         &Subject::Workload(third.clone()),
@@ -193,7 +195,7 @@ fn migrations() {
     );
     // One that forgets whom it has sent.
     let first = support::workloads::deployment("shop", "a");
-    catch(
+    expect_violation(
         Invariant::NoRestartDuringRollout,
         &crowded,
         &Subject::Workload(first.clone()),
@@ -203,10 +205,10 @@ fn migrations() {
             add(plan, Action::MoveWorkload(step));
         },
     );
-    // One that moves what has arrived, or to where nobody asked for.
+    // Restarts a migrated workload, or one that no Istio requests.
     let mut arrived = crowded.clone();
     arrived.roll(&first);
-    catch(
+    expect_violation(
         Invariant::NoRepeatedMove,
         &arrived,
         &Subject::Workload(first.clone()),
@@ -216,43 +218,43 @@ fn migrations() {
             add(plan, Action::MoveWorkload(step));
         },
     );
-    catch(Invariant::NoRepeatedMove, &world, &second, |plan| {
+    expect_violation(Invariant::NoRepeatedMove, &world, &second, |plan| {
         let mut step = a_move(plan);
         step.record.revision = "elsewhere".into();
         plan.steps[0].action = Action::MoveWorkload(step);
     });
     // One that cannot count.
-    catch(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
         migration_status(plan).failed_workloads = 3;
     });
-    catch(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Completed;
     });
     let mut counted = arrived.clone();
     counted.settle();
     counted.roll(&support::workloads::deployment("shop", "b"));
-    catch(Invariant::MonotonicProgress, &counted, &istio(), |plan| {
+    expect_violation(Invariant::MonotonicProgress, &counted, &istio(), |plan| {
         migration_status(plan).migrated_workloads = 0;
     });
-    // One that does not hear.
+    // Ignores the pause.
     let mut paused = world.clone();
     paused.edit::<mainstay_api::IstioSpec>("my", |istio| {
         let strategy = istio.spec.update_strategy.as_mut().unwrap();
         strategy.workload_migration.as_mut().unwrap().paused = true;
     });
-    catch(Invariant::PauseStartsNothing, &paused, &second, |plan| {
+    expect_violation(Invariant::PauseStartsNothing, &paused, &second, |plan| {
         let step = a_move(&world.plan(&second));
         add(plan, Action::MoveWorkload(step));
     });
-    // One that goes on after a failure, and one that gives up.
+    // Continues after a failure under FailFast, or stops under ContinueOnError.
     let (mut fast, second) = moving("FailFast");
     let step = a_move(&fast.plan(&second));
     fast.stall(&first);
     fast.advance(400);
-    catch(Invariant::FailurePolicy, &fast, &second, |plan| {
+    expect_violation(Invariant::FailurePolicy, &fast, &second, |plan| {
         add(plan, Action::MoveWorkload(step));
     });
-    catch(Invariant::FailurePolicy, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::FailurePolicy, &arrived, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Failed;
     });
 }
@@ -268,28 +270,28 @@ fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> P
 
 fn generations() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
-    catch(Invariant::ObservedGeneration, &world, &subject, |plan| {
+    expect_violation(Invariant::ObservedGeneration, &world, &subject, |plan| {
         revision_status(plan).observed_generation = 0;
     });
-    catch(Invariant::ObservedGeneration, &world, &subject, |plan| {
+    expect_violation(Invariant::ObservedGeneration, &world, &subject, |plan| {
         revision_status(plan).observed_generation = 99;
     });
 }
 
-fn moments() {
+fn transition_times() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
     let now = Time::from_timestamp(world.snapshot.now);
-    catch(Invariant::TransitionTime, &world, &subject, |plan| {
+    expect_violation(Invariant::TransitionTime, &world, &subject, |plan| {
         revision_status(plan).conditions.0[0].last_transition_time = Some(now);
     });
-    catch(Invariant::TransitionTime, &world, &subject, |plan| {
+    expect_violation(Invariant::TransitionTime, &world, &subject, |plan| {
         let ready = &mut revision_status(plan).conditions.0[1];
         assert_eq!(ready.status, ConditionStatus::False);
         ready.last_transition_time = None;
     });
 }
 
-fn referrers() {
+fn references() {
     let prune = about_to_prune();
     assert!(
         prune
@@ -299,22 +301,22 @@ fn referrers() {
     );
     let mut used = prune.clone();
     used.namespace("app", "istio.io/rev=my-v1-28-2");
-    catch(Invariant::NoDeleteInUse, &used, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &used, &istio(), |plan| {
         add(plan, delete(&used, "my-v1-28-2"));
     });
     let mut running = prune.clone();
     running.pod("app", "p", "", "istio.io/rev=my-v1-28-2");
-    catch(Invariant::NoDeleteInUse, &running, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &running, &istio(), |plan| {
         add(plan, delete(&running, "my-v1-28-2"));
     });
     let mut blind = prune.clone();
     blind.blind(Source::Pods, "forbidden");
-    catch(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
         add(plan, delete(&blind, "my-v1-28-2"));
     });
     let mut early = about_to_prune();
     early.advance(-50);
-    catch(Invariant::NoDeleteInUse, &early, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &early, &istio(), |plan| {
         add(plan, delete(&early, "my-v1-28-2"));
     });
     let mut unknown = prune.clone();
@@ -325,12 +327,12 @@ fn referrers() {
             .0
             .retain(|one| one.kind.name() != "InUse");
     });
-    catch(Invariant::NoDeleteInUse, &unknown, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &unknown, &istio(), |plan| {
         add(plan, delete(&unknown, "my-v1-28-2"));
     });
     let mut half = prune.clone();
     half.see(Observation::Source(Source::Pods, SourceState::Pending));
-    catch(Invariant::NoDeleteInUse, &half, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &half, &istio(), |plan| {
         add(plan, delete(&half, "my-v1-28-2"));
     });
 
@@ -341,7 +343,7 @@ fn referrers() {
         Subject::tag("prod"),
         &tagged.snapshot.tags().get("prod").unwrap().metadata,
     );
-    catch(Invariant::NoDeleteInUse, &tagged, &istio(), |plan| {
+    expect_violation(Invariant::NoDeleteInUse, &tagged, &istio(), |plan| {
         add(plan, Action::DeleteTag(tag));
     });
 }
@@ -354,7 +356,7 @@ fn one_injector() {
     world.istio("my", revision_based("v1.29.1", &["prod"]));
     world.settle();
     let tag = world.snapshot.tags().get("prod").unwrap().clone();
-    catch(
+    expect_violation(
         Invariant::OneInjectorPerNamespace,
         &world,
         &Subject::tag("prod"),
@@ -384,7 +386,7 @@ fn one_injector() {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     let install = alone.plan(&Subject::revision("x")).steps[0].action.clone();
-    catch(
+    expect_violation(
         Invariant::OneInjectorPerNamespace,
         &clash,
         &Subject::revision("x"),
@@ -394,16 +396,16 @@ fn one_injector() {
     );
 }
 
-fn versions() {
+fn preconditions() {
     let prune = about_to_prune();
-    catch(Invariant::WritePreconditions, &prune, &istio(), |plan| {
+    expect_violation(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
             if let Action::DeleteRevision(seen) = &mut step.action {
                 seen.resource_version.clear();
             }
         }
     });
-    catch(Invariant::WritePreconditions, &prune, &istio(), |plan| {
+    expect_violation(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
             if let Action::DeleteRevision(seen) = &mut step.action {
                 seen.uid = "another".into();
@@ -414,7 +416,7 @@ fn versions() {
     going.revision("r", plane("r"));
     going.settle();
     going.delete::<RevisionSpec>("r");
-    catch(
+    expect_violation(
         Invariant::WritePreconditions,
         &going,
         &Subject::revision("r"),
@@ -431,16 +433,16 @@ fn versions() {
     );
 }
 
-fn marks() {
+fn owners() {
     let mut world = about_to_prune();
     world.revision("foreign", plane("foreign"));
-    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
+    expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         add(plan, delete(&world, "foreign"));
     });
     world.istio("other", revision_based("v1.29.1", &["theirs"]));
     world.settle();
     let theirs = world.snapshot.revisions().get("other-v1-29-1").unwrap().clone();
-    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
+    expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         let change = Change {
             object: seen_revision(&world, "other-v1-29-1"),
             owner_references: theirs.metadata.owner_references.clone(),
@@ -452,7 +454,7 @@ fn marks() {
         add(plan, Action::UpdateRevision(change));
     });
     let tag = world.snapshot.tags().get("theirs").unwrap().clone();
-    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
+    expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         let object = Precondition::for_object(Subject::tag("theirs"), &tag.metadata);
         let spec = TagSpec::default();
         add(
@@ -466,21 +468,21 @@ fn marks() {
     });
 }
 
-fn functions() {
+fn minimal_plans() {
     let world = changed_revision();
     let subject = Subject::revision("r");
-    catch(Invariant::MinimalPlan, &world, &subject, |plan| {
+    expect_violation(Invariant::MinimalPlan, &world, &subject, |plan| {
         plan.steps.clear()
     });
     let now = world.snapshot.now;
     let mut rested = world.clone();
     rested.settle();
-    catch(Invariant::MinimalPlan, &rested, &subject, |plan| {
+    expect_violation(Invariant::MinimalPlan, &rested, &subject, |plan| {
         assert!(plan.is_empty(), "{plan:?}");
         plan.requeue = mainstay_mesh::Requeue::At(now);
     });
     let same = world.snapshot.revisions().get("r").unwrap().status.clone();
-    catch(Invariant::MinimalPlan, &world, &subject, |plan| {
+    expect_violation(Invariant::MinimalPlan, &world, &subject, |plan| {
         *revision_status(plan) = same;
     });
     let mut istio_world = World::default();
@@ -492,7 +494,7 @@ fn functions() {
         .get("my-v1-29-1")
         .unwrap()
         .clone();
-    catch(Invariant::MinimalPlan, &istio_world, &istio(), |plan| {
+    expect_violation(Invariant::MinimalPlan, &istio_world, &istio(), |plan| {
         let change = Change {
             object: seen_revision(&istio_world, "my-v1-29-1"),
             owner_references: revision.metadata.owner_references.clone(),
@@ -502,13 +504,13 @@ fn functions() {
     });
 }
 
-fn order() {
+fn step_order() {
     let mut world = World::default();
     world.revision("default", plane("default"));
     world.edit::<RevisionSpec>("default", |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
-    catch(
+    expect_violation(
         Invariant::StepOrder,
         &world,
         &Subject::revision("default"),
@@ -518,7 +520,7 @@ fn order() {
     );
     let mut fresh = World::default();
     fresh.istio("my", revision_based("v1.29.1", &["prod"]));
-    catch(Invariant::StepOrder, &fresh, &istio(), |plan| {
+    expect_violation(Invariant::StepOrder, &fresh, &istio(), |plan| {
         let at = plan
             .steps
             .iter()
@@ -540,7 +542,7 @@ fn finalizers() {
         object,
         finalizers: Vec::new(),
     };
-    catch(
+    expect_violation(
         Invariant::FinalizerLast,
         &world,
         &Subject::revision("r"),
@@ -556,7 +558,7 @@ fn finalizers() {
         .0
         .clone();
     world.see(Observation::Release(key, ReleaseFact::Present));
-    catch(
+    expect_violation(
         Invariant::FinalizerLast,
         &world,
         &Subject::revision("r"),

@@ -132,7 +132,7 @@ impl Life {
                 let labels = self.reference();
                 self.world.namespace(&space, &labels);
             }
-            5 if self.random.chance(1, 4) => self.trouble(),
+            5 if self.random.chance(1, 4) => self.fail_randomly(),
             6 => {
                 let (name, kind) = (self.existing(), *self.random.pick(&["Istio", "IstioRevision"]));
                 let target = if kind == "Istio" { "mesh".to_owned() } else { name };
@@ -291,7 +291,7 @@ impl Life {
                 self.world.ready = self.random.chance(2, 3);
             }
             16 => self.plug_in(),
-            17 => self.trouble(),
+            17 => self.fail_randomly(),
             18..=23 => self.workload(),
             _ => {
                 let seconds = [1, 10, 31, 1000][self.random.below(4)];
@@ -311,7 +311,7 @@ impl Life {
     }
 
     /// A source breaks or heals, something drifts, a step fails.
-    fn trouble(&mut self) {
+    fn fail_randomly(&mut self) {
         let source = *self.random.pick(&Source::ALL);
         match self.random.below(3) {
             0 => {
@@ -398,14 +398,14 @@ impl Life {
         &self.world.done[self.world.done.len().saturating_sub(25)..]
     }
 
-    /// Once everything is done, looking at everything again finds nothing to do, whoever looks and whenever.
+    /// Once everything is settled, planning all subjects again returns empty plans.
     fn rest(&mut self) {
         self.settle();
         for subject in self.world.snapshot.subjects() {
             let plan = self.world.plan(&subject);
             assert!(
                 plan.is_empty(),
-                "{subject} was not woken for {:#?}
+                "{subject} was not enqueued for {:#?}
 {:#?}",
                 support::actions(&plan),
                 self.recent()
@@ -413,8 +413,8 @@ impl Life {
         }
     }
 
-    /// An operator that starts anew on what is settled looks at releases and writes nothing: progress is never in memory. What
-    /// failed a moment ago it has forgotten, so it tries again; then this says nothing.
+    /// An operator that restarts on a settled cluster compares releases and writes nothing: progress is never
+    /// stored in memory. It has no record of recent failures and retries them; nothing is checked then.
     fn restart(&mut self) {
         if self.failed {
             return;
@@ -441,16 +441,16 @@ impl Life {
         }
     }
 
-    /// Wakes whoever wanted to look again by now.
+    /// Enqueues the subjects whose requeue is due.
     fn ring(&mut self) {
         for subject in self.world.snapshot.subjects() {
-            if let Requeue::At(moment) = self.world.plan(&subject).requeue
-                && moment <= self.world.snapshot.now
+            if let Requeue::At(time) = self.world.plan(&subject).requeue
+                && time <= self.world.snapshot.now
             {
                 self.world.queue.insert(subject);
             }
         }
-        // Moments that have passed show in a plan that has something to do.
+        // A requeue in the past is allowed only in a plan with steps.
         for subject in self.world.snapshot.subjects() {
             if !self.world.plan(&subject).is_empty() {
                 self.world.queue.insert(subject);
@@ -528,7 +528,7 @@ fn invariants_hold_while_workloads_move() {
     println!("random migrations: {cases} run, {plans} plans checked, {moves} moves, {ended} ended");
 }
 
-/// Whatever order events come in, and however often somebody looks, the end is the same.
+/// The final state does not depend on the order of events or the number of plans.
 #[test]
 fn the_end_does_not_depend_on_who_looks_when() {
     for seed in 0..case_count(60) {
@@ -547,7 +547,7 @@ fn the_end_does_not_depend_on_who_looks_when() {
         life.world.queue.extend(full);
         life.rest();
         for _ in 0..50 {
-            // Backwards: whoever waits last comes first.
+            // Last in, first out.
             let Some(subject) = eager.world.queue.pop_last() else {
                 break;
             };

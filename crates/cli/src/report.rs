@@ -239,13 +239,13 @@ fn describe_pruning(snapshot: &Snapshot, decision: Option<PruneDecision>) -> (St
         None => "kept: no Istio owns it",
         Some(PruneDecision::Active) => "active",
         Some(PruneDecision::InUse) => "kept: in use",
-        Some(PruneDecision::Going) => "being deleted",
+        Some(PruneDecision::Deleting) => "being deleted",
         Some(PruneDecision::External) => "kept: other clusters may use it",
         Some(PruneDecision::Unknown) => "kept: usage unknown",
-        Some(PruneDecision::Until(due)) if due <= snapshot.now => {
+        Some(PruneDecision::DeleteAt(due)) if due <= snapshot.now => {
             return ("due now".to_owned(), Some(due));
         }
-        Some(PruneDecision::Until(due)) => {
+        Some(PruneDecision::DeleteAt(due)) => {
             let left = due.as_second() - snapshot.now.as_second();
             return (format!("in {}", span(left)), Some(due));
         }

@@ -1,11 +1,12 @@
-//! How long a plan takes that has nothing to do, in a cluster of 1,000 namespaces and 20,000 pods; and what an event costs.
+//! How long a plan takes that has nothing to do, in a cluster of 1,000 namespaces and 20,000 pods; and what
+//! an event costs.
 //!
 //! ```text
 //! cargo run --release -p mainstay-mesh --example quiet
 //! ```
 
 #![allow(clippy::print_stdout, reason = "its output is the point")]
-#![allow(clippy::disallowed_methods, reason = "a bench is rim: it needs a clock")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark needs a clock")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -95,13 +96,13 @@ fn values() -> serde_json::Value {
 /// A thousand label changes on injected pods, none of which changes what is in use.
 fn events(world: &mut World) {
     let annotations = pairs("istio.io/rev=default-v1-29-1");
-    let mut woken = 0;
+    let mut affected = 0;
     let start = Instant::now();
     for round in 0..1_000 {
         let labels = pairs(&format!("app=a round=r{round}"));
         let name = format!("pod-{}-7d4b9c", round * 3 + 2);
         let namespace = format!("ns-{}", (round * 3 + 2) % NAMESPACES);
-        woken += world
+        affected += world
             .snapshot
             .observe_referrer(Referrer::Pod {
                 namespace: &namespace,
@@ -115,15 +116,15 @@ fn events(world: &mut World) {
             .len();
     }
     println!(
-        "1000 label changes on injected pods: {:.2} ms, {woken} subjects woken",
+        "1000 label changes on injected pods: {:.2} ms, {affected} subjects affected",
         micros(start.elapsed()) / 1000.0
     );
     let start = Instant::now();
-    let woken = world.namespace("fresh", "istio.io/rev=default-v1-27-9");
+    let affected = world.namespace("fresh", "istio.io/rev=default-v1-27-9");
     println!(
-        "one more reference: {:.1} µs, {} subjects woken",
+        "one more reference: {:.1} µs, {} subjects affected",
         micros(start.elapsed()),
-        woken.len()
+        affected.len()
     );
     let subject = Subject::revision("default-v1-27-9");
     let start = Instant::now();

@@ -1,33 +1,33 @@
-//! Why a plan cannot bring about what is asked: a table of the errors upstream reports, in its words, with the reaction to each.
+//! Errors of reconciliation and validation, with upstream's messages and the requeue that follows each.
 
 use mainstay_api::{ObjectKind, Reason};
 use mainstay_catalog::Version;
 
 use crate::plan::Requeue;
 
-/// What kind of error it is, which decides when to try again.
+/// Class of an error, which decides when the subject is requeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The API server does not know all kinds yet.
+    /// The API server does not serve all kinds yet.
     WarmingUp,
-    /// Somebody else was faster.
+    /// Another client changed the object first.
     Conflict,
-    /// Something is not there (yet).
+    /// An object does not exist (yet).
     NotFound,
-    /// It will right itself.
+    /// Expected to pass by itself.
     Transient,
-    /// Only a change by the user helps, and that is an event.
+    /// Fixed only by a change of the object, which is an event.
     Validation,
-    /// The name belongs to another object.
+    /// The name is taken by another object.
     NameAlreadyExists,
-    /// Nobody decided: the API server is busy, broken or out of reach.
+    /// No decision was made: the API server is overloaded, failing or unreachable.
     Unanswered,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
 impl ErrorClass {
-    /// The class of a refusal by the API server.
+    /// Returns the class of an error response of the API server.
     #[must_use]
     pub fn from_status(code: u16, message: &str) -> Self {
         match code {
@@ -39,7 +39,7 @@ impl ErrorClass {
         }
     }
 
-    /// When to try again.
+    /// Returns when to requeue the subject.
     #[must_use]
     pub fn requeue(self) -> Requeue {
         match self {
@@ -50,69 +50,69 @@ impl ErrorClass {
     }
 }
 
-/// What is wrong with an object.
+/// Validation errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// A field is not set.
     #[error("{0} not set")]
     NotSet(&'static str),
-    /// The target namespace is not there.
+    /// The target namespace does not exist.
     #[error("namespace {0:?} doesn't exist")]
     NoNamespace(String),
-    /// The target namespace goes away.
+    /// The target namespace is being deleted.
     #[error("namespace {0:?} is being deleted")]
     NamespaceDeleted(String),
-    /// The version is refused.
+    /// The version is at end of life.
     #[error("version {0:?} is end-of-life and cannot be installed; use a supported version")]
     EndOfLife(String),
-    /// The default revision names itself.
+    /// `values.revision` of the default revision is set.
     #[error("values.revision must be \"\" when revision name is default")]
     DefaultRevision,
-    /// A revision names another.
+    /// `values.revision` differs from the name of the revision.
     #[error("values.revision does not match revision name")]
     WrongRevision,
-    /// A revision lives elsewhere than it says.
+    /// `values.global.istioNamespace` differs from the namespace of the revision.
     #[error("values.global.istioNamespace does not match namespace")]
     WrongNamespace,
-    /// A reference to something else than a control plane.
+    /// A reference to a kind that is not a control plane.
     #[error("unknown targetRef.kind")]
     UnknownTarget,
-    /// A tag for a control plane that is not here.
+    /// A tag for a remote control plane.
     #[error("IstioRevisionTag cannot reference a remote IstioRevision")]
     RemoteTarget,
-    /// A profile without a name.
+    /// The name of a profile is empty.
     #[error("profile name cannot be empty")]
     EmptyProfile,
-    /// A profile whose name leads elsewhere.
+    /// The name of a profile contains a path.
     #[error("invalid profile name {0}")]
     BadProfile(String),
 }
 
-/// Why the values of a chart cannot be computed.
+/// Errors while computing chart values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValuesError {
-    /// A profile cannot be had.
+    /// A profile cannot be loaded.
     #[error(
         "failed to apply profile: failed to get values from profile [{}]: {problem}",
         quoted(profiles)
     )]
     Profile {
-        /// The profiles asked for.
+        /// The requested profiles.
         profiles: Vec<String>,
-        /// What is wrong.
+        /// The cause.
         problem: ProfileProblem,
     },
-    /// A path through the values meets something that is no map.
+    /// A value on a path is not a map.
     #[error(
         "failed to apply profile: failed to set global.platform: failed to get value global.platform: .global.platform accessor error: {found} is of the type {kind}, expected map[string]interface{{}}"
     )]
     NotAMap {
-        /// What is there.
+        /// The value.
         found: String,
         /// Its type in Go.
         kind: &'static str,
     },
-    /// A distributor's defaults are no map.
+    /// Vendor defaults are not a map.
     #[error(
         "failed to apply vendor defaults: failed to apply vendor defaults for {resource}: vendor defaults for resource '{kind}' (version '{version}') are not a map[string]any"
     )]
@@ -121,18 +121,18 @@ pub enum ValuesError {
         resource: &'static str,
         /// `Istio` or `IstioCNI`.
         kind: &'static str,
-        /// Of which version.
+        /// The version.
         version: String,
     },
 }
 
-/// What is wrong with a profile.
+/// Why a profile cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileProblem {
-    /// Its name.
+    /// Its name is invalid.
     #[error("validation error: {0}")]
     Name(Invalid),
-    /// There is none of that name.
+    /// It does not exist.
     #[error("failed to read profile file {0}: open {0}: file does not exist")]
     Missing(String),
 }
@@ -142,87 +142,87 @@ fn quoted(names: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// Why what an object asks for cannot be brought about.
+/// Why an object cannot be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReconcileError {
-    /// The object is wrong.
+    /// The object is invalid.
     #[error("validation error: {0}")]
     Invalid(#[from] Invalid),
-    /// A tag of that name was first.
+    /// An older tag has the same name.
     #[error("an IstioRevisionTag exists with this name")]
     TagExists,
-    /// A revision of that name was first.
+    /// An older revision has the same name.
     #[error("an IstioRevision exists with this name")]
     RevisionExists,
-    /// The target is not there.
+    /// The target does not exist.
     #[error("referenced {} resource does not exist", .0.name())]
     RefNotFound(ObjectKind),
-    /// Something on the way to the target is not there.
+    /// An object between the reference and its target does not exist.
     #[error("{}", .0.not_found(.1))]
     Missing(ObjectKind, String),
-    /// The target has not got so far.
+    /// The target has no active revision yet.
     #[error("transient error: referenced Istio has no active revision")]
     NoActiveRevision,
-    /// Nobody knows the version.
+    /// The version is unknown.
     #[error("failed to resolve {what}: version {version:?} not found")]
     UnknownVersion {
-        /// Whose version.
+        /// What the version belongs to.
         what: String,
-        /// As it was asked for.
+        /// The requested version.
         version: String,
     },
-    /// The charts of the version are not here.
+    /// The charts of the version are not available.
     #[error("the charts of Istio {0} are not here; `mainstay charts pull {0}` adds them")]
     NotHere(Version),
-    /// A revision is of a version whose charts are not here.
+    /// The charts of a revision's version are not available.
     #[error("failed to install/update Helm chart {chart:?}: the charts of Istio {version} are not here")]
     NoCharts {
-        /// Which chart is wanted.
+        /// The chart.
         chart: &'static str,
-        /// Of which version.
+        /// The version.
         version: String,
     },
     /// The values cannot be computed.
     #[error(transparent)]
     Values(#[from] ValuesError),
-    /// The revision that should be active belongs to somebody else.
+    /// The active revision has another owner.
     #[error("IstioRevision {name:?} is controlled by {owner}")]
     ForeignRevision {
         /// The revision.
         name: String,
-        /// Whose it is.
+        /// Its controlling owner.
         owner: String,
     },
-    /// The revision that should be active lives in another namespace, and cannot move.
+    /// The active revision is in another namespace, which is immutable.
     #[error("IstioRevision {name:?} is in namespace {namespace:?}, which cannot be changed")]
     OtherNamespace {
         /// The revision.
         name: String,
-        /// Where it is.
+        /// Its namespace.
         namespace: String,
     },
-    /// Something cannot be read.
+    /// A source cannot be read.
     #[error("{context}{error}")]
     Unreadable {
-        /// How upstream introduces the error.
+        /// Upstream's prefix of the error.
         context: &'static str,
-        /// In the words of whoever refused.
+        /// The error message.
         error: String,
     },
     /// An action failed.
     #[error("{prefix}{message}")]
     Failed {
-        /// How upstream introduces the error.
+        /// Upstream's prefix of the error.
         prefix: String,
-        /// In the words of whoever refused.
+        /// The error message.
         message: String,
-        /// What kind of failure it was.
+        /// The class of the failure.
         class: ErrorClass,
     },
 }
 
 impl ReconcileError {
-    /// What kind of error it is.
+    /// Returns the class of the error.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -244,7 +244,7 @@ impl ReconcileError {
         }
     }
 
-    /// The reason the `Reconciled` condition gives.
+    /// Returns the reason of the `Reconciled` condition.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
@@ -254,7 +254,7 @@ impl ReconcileError {
         }
     }
 
-    /// The message the `Reconciled` condition gives, on everything but an Istio.
+    /// Returns the message of the `Reconciled` condition, on every kind except Istio.
     #[must_use]
     pub fn message(&self) -> String {
         match self.reason() {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_a_class_and_a_reaction() {
+    fn error_responses_have_a_class_and_a_requeue() {
         let check = |code, message, expected: Requeue| {
             assert_eq!(ErrorClass::from_status(code, message).requeue(), expected);
         };
@@ -284,9 +284,9 @@ mod tests {
 
     #[test]
     fn errors_read_as_upstream_writes_them() {
-        let check = |trouble: ReconcileError, text: &str, requeue: Requeue| {
-            assert_eq!(trouble.to_string(), text);
-            assert_eq!(trouble.class().requeue(), requeue, "{text}");
+        let check = |error: ReconcileError, text: &str, requeue: Requeue| {
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.class().requeue(), requeue, "{text}");
         };
         check(
             Invalid::NotSet("spec.version").into(),

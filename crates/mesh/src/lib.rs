@@ -1,5 +1,5 @@
-//! What to do about the mesh: takes what was observed in a cluster, gives ordered actions with reasons. Knows no client, no
-//! file and no clock; the moment is part of what was observed.
+//! Plans actions for revisions, tags, pruning and workload migration from an observed snapshot. Pure: no
+//! client, no file, no clock; the current time is part of the snapshot.
 //!
 //! ```text
 //! events ──observe()──▶ Snapshot ──plan()──▶ Plan ──(executor)──▶ writes
@@ -15,7 +15,8 @@
 //! for source in Source::ALL {
 //!     snapshot.observe(Observation::Source(source, SourceState::Ready));
 //! }
-//! let istio = serde_json::from_str(r#"{"metadata": {"name": "default", "uid": "u", "resourceVersion": "1"}}"#)?;
+//! let json = r#"{"metadata": {"name": "default", "uid": "u", "resourceVersion": "1"}}"#;
+//! let istio = serde_json::from_str(json)?;
 //! for subject in snapshot.observe(Observation::Istio(istio)) {
 //!     let plan = plan(&snapshot, &subject);
 //!     assert_eq!(plan.actions().map(ToString::to_string).collect::<Vec<_>>(), [
@@ -26,9 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Invariants:* planning is a function of the snapshot; what needs no write gives an empty plan; nothing that anything refers
-//! to is deleted; a plan is made for one subject and costs the same in a cluster of any size. *Absent on purpose:* rendering,
-//! retrying and waiting; they are the executor's.
+//! *Invariants:* a plan is a function of the snapshot; if nothing differs, the plan is empty; nothing in use
+//! is deleted; a plan is about one subject, and its cost does not depend on the size of the cluster. Out of
+//! scope: rendering, retrying and waiting, which are the executor's.
 
 mod error;
 mod library;

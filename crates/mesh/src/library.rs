@@ -1,4 +1,4 @@
-//! Versions and profiles as plain data: takes the catalogue once, gives answers without reading anything.
+//! Versions and profiles of the catalog as plain data, read once.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,45 @@ use mainstay_api::Values;
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
 use mainstay_yaml::{Numbers, Options, Value};
 
-/// What a name of a version stands for.
+/// What a version name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// This version, whose charts are here.
+    /// A version whose charts are available.
     Installable(Version),
-    /// A version whose charts are not here.
+    /// A version whose charts are not available.
     NotHere(Version),
-    /// A version that is refused.
+    /// A version at end of life.
     EndOfLife,
 }
 
-/// Every name of a version, and the profiles of every version.
+/// All version names, and the profiles of each version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Library {
     names: BTreeMap<String, Resolution>,
     profiles: BTreeMap<String, BTreeMap<String, Values>>,
 }
 
-/// Why a catalogue cannot become a library.
+/// Errors while reading the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The catalogue itself.
-    #[error("cannot read the catalogue")]
+    /// The catalog cannot be read.
+    #[error("cannot read the catalog")]
     Catalog(#[from] CatalogError),
-    /// A profile that is no YAML.
+    /// A profile is not valid YAML.
     #[error("profile {profile:?} of Istio {version} cannot be read")]
     Profile {
-        /// Of which version.
+        /// The version.
         version: Version,
-        /// Which.
+        /// The profile.
         profile: String,
-        /// Why.
+        /// The cause.
         source: Box<mainstay_yaml::Error>,
     },
 }
 
 impl Library {
-    /// Reads all names and profiles of a catalogue. A version that cannot be read is left out and told; it stops no other.
+    /// Reads all names and profiles of a catalog. A version that cannot be read is left out and returned as
+    /// an error.
     #[must_use]
     pub fn from_catalog(catalog: &Catalog) -> (Self, Vec<LibraryError>) {
         let (mut library, mut problems) = (Self::default(), Vec::new());
@@ -91,25 +92,25 @@ impl Library {
             .insert(version.name(), Resolution::Installable(version));
     }
 
-    /// Says what a name stands for.
+    /// Adds a name.
     pub fn name(&mut self, name: &str, resolution: Resolution) {
         self.names.insert(name.to_owned(), resolution);
     }
 
-    /// What `name` stands for; nothing for a name nobody knows.
+    /// Returns what `name` resolves to, or `None` if it is unknown.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&Resolution> {
         self.names.get(name)
     }
 
-    /// The values of a profile, by the name of a version (`v1.29.1`).
+    /// Returns the values of a profile, by version name (`v1.29.1`).
     #[must_use]
     pub fn profile(&self, version: &str, profile: &str) -> Option<&Values> {
         self.profiles.get(version)?.get(profile)
     }
 }
 
-/// `spec.values` of a profile; none where the profile has none.
+/// Returns `spec.values` of a profile, empty if unset.
 fn profile_values(text: &[u8]) -> Result<Values, mainstay_yaml::Error> {
     let options = Options {
         numbers: Numbers::Exact,
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_gives_its_values() {
+    fn values_of_a_profile_are_read() {
         check(
             "spec:\n  values:\n    profile: ambient\n    a: {b: 1, c: [x, true]}\n",
             r#"{"a":{"b":1,"c":["x",true]},"profile":"ambient"}"#,
@@ -159,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_is_no_yaml_is_an_error() {
+    fn a_profile_that_is_not_yaml_is_an_error() {
         assert!(profile_values(b"spec: [").is_err());
     }
 
     #[test]
-    fn the_catalogue_of_this_build_becomes_a_library() {
+    fn the_catalog_of_this_build_is_read() {
         let catalog = Catalog::embedded().unwrap();
         let (library, problems) = Library::from_catalog(&catalog);
         assert!(problems.is_empty(), "{problems:?}");

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! Each decision has one home: [`MigrationSettings`] parses the settings, `workload_state` decides in which
-//! [`WorkloadState`] a workload is, and `batch_capacity` decides whether a batch has capacity. The planner, the status,
-//! the preview, the CLI and the rehearsal all use these. `mainstay-check` reads the same settings, but derives the
-//! state of a workload by itself.
+//! [`WorkloadState`] a workload is, and `batch_capacity` decides whether a batch has capacity. The planner,
+//! the status, the preview, the CLI and the rehearsal all use these. `mainstay-check` reads the same
+//! settings, but derives the state of a workload by itself.
 //!
-//! A batch is announced in the status before any of its workloads is restarted, and workloads are restarted only in an
-//! announced batch. The status and the [`MigrationRecord`](crate::workload::MigrationRecord) on each workload are the
-//! only progress that is stored, so an operator that has just started continues where the last one stopped.
+//! A batch is announced in the status before any of its workloads is restarted, and workloads are restarted
+//! only in an announced batch. The status and the [`MigrationRecord`](crate::workload::MigrationRecord) on
+//! each workload are the only progress that is stored, so an operator that has just started continues where
+//! the last one stopped.
 
 mod batch;
 mod hold;

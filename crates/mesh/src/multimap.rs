@@ -1,9 +1,9 @@
-//! Many values per key, both ordered: takes pairs, forgets a key with its last value.
+//! An ordered multimap that removes a key with its last value.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Many values per key.
+/// An ordered multimap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Multimap<K, V>(BTreeMap<K, BTreeSet<V>>);
 

@@ -1,8 +1,8 @@
-//! What to do: ordered actions with their reasons, and when to look again. Takes nothing, decides nothing: these are the words
-//! between planner and executor, and they leave the executor no choice.
+//! Plans: ordered actions with their reasons, and when the subject is requeued. A plan leaves no decision to
+//! the executor.
 //!
-//! An executor runs the steps in order and stops at the first that fails; the failure becomes part of the next snapshot. After
-//! a step has changed something it plans again, until the plan is empty.
+//! The executor runs the steps in order and stops at the first failure, which becomes part of the next
+//! snapshot. After a change it plans again, until the plan is empty.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use serde_json::{Map, Value, json};
 use crate::Subject;
 use crate::workload::MigrationRecord;
 
-/// What to do about one subject.
+/// The plan of one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
-    /// In this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// When to look again, events aside.
+    /// When the subject is requeued, besides events.
     pub requeue: Requeue,
 }
 
 impl Plan {
-    /// Nothing to do until something changes.
+    /// Creates an empty plan that is requeued by events only.
     #[must_use]
     pub fn empty(subject: Subject) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Plan {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The status the plan writes.
+    /// Returns the status that the plan writes.
     #[must_use]
     pub fn status(&self) -> Option<&NewStatus> {
         self.actions().find_map(|action| match action {
@@ -54,35 +54,35 @@ impl Plan {
         })
     }
 
-    /// The actions without their reasons.
+    /// Returns the actions without their reasons.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.steps.iter().map(|step| &step.action)
     }
 }
 
-/// One action, and why.
+/// An action and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// When to look at a subject again although nothing was heard of it.
+/// When a subject is planned again without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Not before something changes.
+    /// Only on an event.
     OnEvent,
-    /// At this moment.
+    /// At this time.
     At(Timestamp),
-    /// As soon as the executor's rate limit allows: it will right itself.
+    /// As soon as the rate limit allows.
     Immediately,
-    /// After a delay that grows with every attempt.
+    /// After a delay that grows with each attempt.
     Backoff,
 }
 
-/// One write. Whatever changes or deletes something that exists says which version of it was seen.
+/// One write. A change or deletion names the observed version of its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create a revision.
@@ -111,9 +111,9 @@ pub enum Action {
         /// All that remain.
         finalizers: Vec<String>,
     },
-    /// Render, compare with what is there, apply what differs, remove what is left over.
+    /// Render, compare with live objects, apply differences, delete leftovers.
     Install(Arc<Release>),
-    /// Remove what this owner still owns of a release.
+    /// Delete the remaining objects of a release.
     Uninstall(ReleaseKey),
     /// Replace the status.
     WriteStatus {
@@ -122,11 +122,11 @@ pub enum Action {
         /// By this.
         status: NewStatus,
     },
-    /// Tell people.
+    /// Send an event.
     Event(Event),
-    /// Ask a remote control plane whether it is ready.
+    /// Probe the readiness of a remote control plane.
     Probe(ProbeRequest),
-    /// Write what it answered on the webhook configuration.
+    /// Write the result of a probe to the webhook configuration.
     AnnotateWebhook {
         /// Which.
         object: Precondition,
@@ -135,14 +135,14 @@ pub enum Action {
         /// Why not.
         reason: String,
     },
-    /// Let a namespace choose another revision.
+    /// Change the revision label of a namespace.
     RelabelNamespace(Relabel),
     /// Restart a workload on another revision.
     MoveWorkload(Move),
 }
 
 impl Action {
-    /// How upstream introduces the error when this action fails; nothing where it shows the bare error.
+    /// Returns upstream's prefix of the error when this action fails.
     #[must_use]
     pub fn failure_prefix(&self) -> String {
         match self {
@@ -161,7 +161,7 @@ impl Action {
         }
     }
 
-    /// Whether something is lost when this runs on the wrong object.
+    /// Whether data is lost when this runs on the wrong object.
     #[must_use]
     pub fn is_destructive(&self) -> bool {
         matches!(
@@ -170,7 +170,7 @@ impl Action {
         )
     }
 
-    /// The version of the object this acts on, where it acts on one that exists.
+    /// Returns the observed version of the object that this changes, if it exists.
     #[must_use]
     pub fn precondition(&self) -> Option<&Precondition> {
         match self {
@@ -190,7 +190,7 @@ impl Action {
 }
 
 impl fmt::Display for Action {
-    /// One line for people. It never shows values: they may hold secrets.
+    /// Never shows values: they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateRevision(new) => write!(f, "create revision {} {}", new.name, new.spec.version),
@@ -236,19 +236,19 @@ impl fmt::Display for Action {
     }
 }
 
-/// Which version of an object was seen: the write must fail on any other.
+/// The observed version of an object. A write must fail on any other version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precondition {
-    /// Which object.
+    /// The object.
     pub subject: Subject,
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
-    /// Its version.
+    /// Its resource version.
     pub resource_version: String,
 }
 
 impl Precondition {
-    /// The version in a snapshot.
+    /// Creates a precondition from an object's metadata.
     #[must_use]
     pub fn for_object(subject: Subject, metadata: &ObjectMeta) -> Self {
         Self {
@@ -258,43 +258,43 @@ impl Precondition {
         }
     }
 
-    /// Name of the object.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         self.subject.name()
     }
 }
 
-/// An object to be created.
+/// An object to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewObject<S> {
     /// Its name.
     pub name: String,
-    /// Its owner.
+    /// The controlling owner.
     pub owner: OwnerReference,
-    /// Its finalizers: ours is there from the start, which saves a write.
+    /// Finalizers, including ours, which saves a write.
     pub finalizers: Vec<String>,
     /// Its spec.
     pub spec: S,
 }
 
-/// An object to be changed.
+/// A change of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<S> {
     /// Which version was seen.
     pub object: Precondition,
-    /// All its owners from now on.
+    /// The new owners.
     pub owner_references: Vec<OwnerReference>,
-    /// Its spec from now on.
+    /// The new spec.
     pub spec: S,
 }
 
-/// Which release: by owner first, so that the releases of an owner lie together.
+/// Key of a release. Ordered by owner, so that the releases of one owner are adjacent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReleaseKey {
-    /// Identity of the object it belongs to. Two objects may each have a release of one name (`default-base`).
+    /// UID of the owner. Two objects may have releases of the same name (`default-base`).
     pub owner: String,
-    /// Where it is installed.
+    /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -306,18 +306,18 @@ impl fmt::Display for ReleaseKey {
     }
 }
 
-/// Everything that determines a release.
+/// A release to install.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
     /// Which.
     pub key: ReleaseKey,
     /// Name of the chart.
     pub chart: &'static str,
-    /// Version of Istio the chart is of (`v1.29.1`).
+    /// Version of the chart (`v1.29.1`).
     pub version: String,
-    /// Values for it.
+    /// Chart values.
     pub values: Values,
-    /// The owner of all its objects.
+    /// Owner of all its objects.
     pub owner: OwnerReference,
 }
 
@@ -337,7 +337,7 @@ pub enum NewStatus {
 }
 
 impl NewStatus {
-    /// As JSON, for a patch of `/status`.
+    /// Returns the status as JSON, for a patch of `/status`.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
         match self {
             Self::Istio(status) => serde_json::to_value(status),
@@ -349,32 +349,32 @@ impl NewStatus {
     }
 }
 
-/// Something people should know.
+/// A Kubernetes event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// About which object.
+    /// The object.
     pub about: Precondition,
     /// Whether it is a warning.
     pub warning: bool,
-    /// In one word.
+    /// The reason.
     pub reason: Reason,
-    /// In a sentence.
+    /// The message.
     pub message: String,
 }
 
-/// Another revision for a namespace.
+/// A change of a namespace's revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relabel {
     /// Which version of it was seen.
     pub object: Precondition,
-    /// The revision its labels name from now on.
+    /// The new revision.
     pub revision: String,
-    /// Whether the label that knows no revision goes: it would win over the revision.
+    /// Whether `istio-injection` is removed: it would take precedence over the revision.
     pub drop_injection: bool,
 }
 
 impl Relabel {
-    /// As a merge patch that fails on any other version.
+    /// Returns a merge patch that fails on any other version.
     #[must_use]
     pub fn patch(&self) -> Value {
         let mut labels = Map::from_iter([(names::REVISION_LABEL.to_owned(), json!(self.revision))]);
@@ -387,7 +387,8 @@ impl Relabel {
     }
 }
 
-/// A workload's way to another revision: one write that changes its template, and says so on the workload.
+/// A restart of a workload on another revision: one write that changes its pod template and its migration
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Which version of it was seen.
@@ -399,7 +400,7 @@ pub struct Move {
 }
 
 impl Move {
-    /// As a merge patch that fails on any other version.
+    /// Returns a merge patch that fails on any other version.
     #[must_use]
     pub fn patch(&self) -> Value {
         let template = if self.relabel {
@@ -417,7 +418,7 @@ impl Move {
     }
 }
 
-/// A question to a remote control plane.
+/// A readiness probe of a remote control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
     /// The webhook configuration it is asked for.

@@ -1,6 +1,6 @@
-//! From what was observed to what to do: takes a snapshot and one subject, gives its plan. One planner per kind.
+//! Plans one subject from a snapshot. One planner per kind.
 //!
-//! A planner never fails: an object that cannot be brought about gets a plan with a condition that says why, and stops no other.
+//! A planner never fails: the plan of an object that cannot be reconciled writes a condition with the cause.
 
 mod builder;
 mod cni;
@@ -32,7 +32,8 @@ pub(crate) use target::resolve_version;
 pub use istio::{active_revision_name, grace_period};
 pub use prune::{PruneDecision, prune_decisions};
 
-/// What to do about `subject`. Nothing before every source was listed: a half-filled snapshot must not delete anything.
+/// Returns the plan of `subject`. Empty until every source was listed: an incomplete snapshot must not delete
+/// anything.
 #[must_use]
 pub fn plan(snapshot: &Snapshot, subject: &Subject) -> Plan {
     let planned = if snapshot.is_complete() {

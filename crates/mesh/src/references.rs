@@ -1,10 +1,11 @@
-//! Who refers to which revision or tag: takes namespaces, pods and tags one event at a time, gives the names whose use changed.
+//! Index of references: which namespaces, pods and tags refer to which revision or tag. Each event returns
+//! the names whose use changed.
 //!
-//! A revision and a tag share one space of names, so a *name* is kept here, never an object. What was last seen of an object is
-//! remembered: a label that is removed re-evaluates the name it used to give. An event costs a few look-ups, whatever the number
-//! of pods; only what refers to something is stored.
+//! Revisions and tags share one name namespace_entry, so names are indexed, not objects. The last observed
+//! reference of an object is stored, so that a removed label updates the name it referred to. The cost of an
+//! event does not depend on the number of pods; only objects that refer to something are stored.
 //!
-//! *Invariant:* the index after any sequence of events equals the one built from what is there at the end.
+//! *Invariant:* the index after any sequence of events equals the index built from the final objects.
 
 mod label;
 
@@ -16,10 +17,10 @@ pub use label::{Labels, injected_revision, namespace_reference, pod_reference};
 
 use crate::workload::WorkloadKey;
 
-/// A name of a revision or a tag, shared by all who refer to it.
+/// Name of a revision or tag, shared by all its referrers.
 type Name = Arc<str>;
 
-/// Something that can refer, as it is now.
+/// The current state of a potential referrer.
 #[derive(Clone, Copy, Debug)]
 pub enum Referrer<'a> {
     /// A namespace.
@@ -39,24 +40,24 @@ pub enum Referrer<'a> {
         labels: &'a Labels,
         /// Its annotations.
         annotations: &'a Labels,
-        /// Succeeded or failed: its proxy is gone, and it keeps nothing in use.
+        /// Whether it succeeded or failed: it keeps nothing in use.
         finished: bool,
-        /// It is being deleted: its proxy still runs, but its workload no longer counts on it.
+        /// Whether it is being deleted: its proxy still runs, but it no longer counts for its workload.
         leaving: bool,
         /// The workload it belongs to.
         workload: Option<&'a WorkloadKey>,
     },
-    /// A tag that points to a revision.
+    /// A tag that refers to a revision.
     Tag {
         /// Its name.
         name: &'a str,
-        /// The revision it points to; empty for none.
+        /// The revision it refers to; empty for none.
         revision: &'a str,
     },
 }
 
 impl<'a> Referrer<'a> {
-    /// The same, if it is a pod, of this workload.
+    /// Returns the referrer with its workload replaced, if it is a pod.
     pub(crate) fn of(mut self, key: Option<&'a WorkloadKey>) -> Self {
         if let Self::Pod { workload, .. } = &mut self {
             *workload = key;
@@ -65,7 +66,7 @@ impl<'a> Referrer<'a> {
     }
 }
 
-/// Which thing refers.
+/// Identity of a referrer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferrerKey {
     /// A tag.
@@ -76,25 +77,25 @@ pub enum ReferrerKey {
     Pod(String, String),
 }
 
-/// Why a thing counts as a referrer. These are words for people, so they have a text.
+/// Why an object counts as a referrer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceCause {
-    /// The tag points to the revision.
+    /// The tag refers to the revision.
     TagTarget,
-    /// The namespace's labels choose it for its pods.
+    /// The labels of the namespace select it.
     NamespaceLabel,
-    /// The pod's own labels choose it, the namespace being silent.
+    /// The labels of the pod select it, and those of the namespace select nothing.
     PodLabel,
-    /// The pod runs a proxy of this revision, whatever its labels say now.
+    /// The pod runs a proxy of this revision, whatever its labels are now.
     RunningProxy,
 }
 
 impl fmt::Display for ReferenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TagTarget => "the tag points to it",
-            Self::NamespaceLabel => "the namespace's labels choose it",
-            Self::PodLabel => "the pod's labels choose it",
+            Self::TagTarget => "the tag refers to it",
+            Self::NamespaceLabel => "the namespace's labels select it",
+            Self::PodLabel => "the pod's labels select it",
             Self::RunningProxy => "the pod runs its proxy",
         })
     }
@@ -110,88 +111,87 @@ impl fmt::Display for ReferrerKey {
     }
 }
 
-/// How many refer to a name, by why.
+/// Number of referrers of a name, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Tags that point to it.
+    /// Tags that refer to it.
     pub tags: usize,
-    /// Namespaces that choose it.
+    /// Namespaces whose labels select it.
     pub namespaces: usize,
-    /// Pods that choose it in a silent namespace.
+    /// Pods whose labels select it, in namespaces whose labels select nothing.
     pub labelled_pods: usize,
     /// Pods that run its proxy.
     pub running_pods: usize,
 }
 
-/// The index.
+/// Index of references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct References {
-    spaces: BTreeMap<Name, Space>,
+    namespaces_by_name: BTreeMap<Name, NamespaceReferences>,
     tags: BTreeMap<Name, Name>,
     targets: BTreeMap<Name, Target>,
-    /// How many pods of a workload run the proxy of which revision.
     pods_by_revision: BTreeMap<WorkloadKey, PodsByRevision>,
 }
 
 /// Pods of one workload by the revision whose proxy they run.
 pub type PodsByRevision = BTreeMap<Name, usize>;
 
-/// What a namespace says and what its pods say. Kept only while somebody there says something.
+/// References of a namespace and its pods. Removed once there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Space {
-    says: Option<Name>,
+struct NamespaceReferences {
+    selects: Option<Name>,
     pods: BTreeMap<Box<str>, Pod>,
     labelled: BTreeMap<Name, usize>,
 }
 
-/// What one pod says.
+/// References of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Pod {
     runs: Option<Name>,
-    asks: Option<Name>,
-    /// The workload it belongs to, if it runs a proxy.
+    requests: Option<Name>,
+    /// Its workload, if it runs a proxy.
     of: Option<WorkloadKey>,
-    /// It runs a proxy and belongs to no workload.
-    loose: bool,
+    /// Whether it runs a proxy and belongs to no workload.
+    standalone: bool,
 }
 
-/// Who refers to one name.
+/// Referrers of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Target {
     tags: BTreeSet<Name>,
     namespaces: BTreeSet<Name>,
-    /// Silent namespaces with pods that ask for it.
-    asked_in: BTreeSet<Name>,
+    /// Namespaces that select nothing, with pods that request it.
+    requested_in: BTreeSet<Name>,
     running: usize,
     /// Pods that run its proxy and belong to no workload.
-    loose: BTreeSet<(Name, Box<str>)>,
+    standalone: BTreeSet<(Name, Box<str>)>,
 }
 
-/// What a pod says now.
+/// Current references of a pod.
 #[derive(Clone, Copy, Debug, Default)]
-struct Saying<'a> {
+struct PodReferences<'a> {
     runs: Option<&'a str>,
-    asks: Option<&'a str>,
+    requests: Option<&'a str>,
     of: Option<&'a WorkloadKey>,
-    loose: bool,
+    standalone: bool,
 }
 
 impl Target {
     fn is_unused(&self) -> bool {
-        self.tags.is_empty() && self.running == 0 && !self.is_asked_for()
+        self.tags.is_empty() && self.running == 0 && !self.is_requested()
     }
 
-    /// By labels: the only way to use a tag.
-    fn is_asked_for(&self) -> bool {
-        !self.namespaces.is_empty() || !self.asked_in.is_empty()
+    /// Whether labels refer to it: the only way to use a tag.
+    fn is_requested(&self) -> bool {
+        !self.namespaces.is_empty() || !self.requested_in.is_empty()
     }
 }
 
 impl References {
-    /// Takes in what a thing says now. Gives the names whose use changed by it, as a revision or as a tag.
+    /// Records a referrer. Returns the names whose use changed, as a revision or as a tag.
     pub fn upsert(&mut self, referrer: Referrer<'_>) -> Vec<String> {
         match referrer {
-            Referrer::Namespace { name, labels } => self.namespace_says(name, namespace_reference(labels)),
+            Referrer::Namespace { name, labels } => self.set_namespace(name, namespace_reference(labels)),
             Referrer::Pod {
                 namespace,
                 name,
@@ -202,28 +202,28 @@ impl References {
                 workload,
             } => {
                 let runs = injected_revision(annotations).filter(|_| !finished);
-                let asks = pod_reference(labels).filter(|_| !finished);
+                let requests = pod_reference(labels).filter(|_| !finished);
                 let of = workload.filter(|_| runs.is_some() && !leaving);
-                let says = Saying {
+                let selects = PodReferences {
                     runs,
-                    asks,
+                    requests,
                     of,
-                    loose: runs.is_some() && !leaving && workload.is_none(),
+                    standalone: runs.is_some() && !leaving && workload.is_none(),
                 };
-                self.pod_says(namespace, name, says)
+                self.set_pod(namespace, name, selects)
             }
             Referrer::Tag { name, revision } => {
-                self.tag_says(name, Some(revision).filter(|text| !text.is_empty()))
+                self.set_tag(name, Some(revision).filter(|text| !text.is_empty()))
             }
         }
     }
 
-    /// Forgets a thing that is gone. Gives the names whose use changed by it.
+    /// Removes a referrer. Returns the names whose use changed.
     pub fn remove(&mut self, key: &ReferrerKey) -> Vec<String> {
         match key {
-            ReferrerKey::Namespace(name) => self.namespace_says(name, None),
-            ReferrerKey::Pod(namespace, name) => self.pod_says(namespace, name, Saying::default()),
-            ReferrerKey::Tag(name) => self.tag_says(name, None),
+            ReferrerKey::Namespace(name) => self.set_namespace(name, None),
+            ReferrerKey::Pod(namespace, name) => self.set_pod(namespace, name, PodReferences::default()),
+            ReferrerKey::Tag(name) => self.set_tag(name, None),
         }
     }
 
@@ -233,64 +233,75 @@ impl References {
         self.targets.get(name).is_some_and(|target| !target.is_unused())
     }
 
-    /// Whether anything refers to a tag of this name: labels do, a running proxy never names a tag.
+    /// Whether anything refers to a tag of this name. Only labels do: a running proxy never names a tag.
     #[must_use]
     pub fn uses_tag(&self, name: &str) -> bool {
-        self.targets.get(name).is_some_and(Target::is_asked_for)
+        self.targets.get(name).is_some_and(Target::is_requested)
     }
 
-    /// How many refer to a name.
+    /// Returns the number of referrers of a name.
     #[must_use]
     pub fn counts(&self, name: &str) -> Counts {
         let Some(target) = self.targets.get(name) else {
             return Counts::default();
         };
-        let asking = |space: &Name| self.spaces.get(space)?.labelled.get(name).copied();
+        let asking = |namespace_entry: &Name| {
+            self.namespaces_by_name
+                .get(namespace_entry)?
+                .labelled
+                .get(name)
+                .copied()
+        };
         Counts {
             tags: target.tags.len(),
             namespaces: target.namespaces.len(),
-            labelled_pods: target.asked_in.iter().filter_map(asking).sum(),
+            labelled_pods: target.requested_in.iter().filter_map(asking).sum(),
             running_pods: target.running,
         }
     }
 
-    /// What a namespace's labels choose.
+    /// Returns what the labels of a namespace select.
     #[must_use]
     pub fn selected_by_namespace(&self, namespace: &str) -> Option<&str> {
-        self.spaces.get(namespace)?.says.as_deref()
+        self.namespaces_by_name.get(namespace)?.selects.as_deref()
     }
 
-    /// The workload a pod belongs to, if it runs a proxy.
+    /// Returns the workload of a pod, if it runs a proxy.
     #[must_use]
     pub fn workload_of(&self, namespace: &str, pod: &str) -> Option<&WorkloadKey> {
-        self.spaces.get(namespace)?.pods.get(pod)?.of.as_ref()
+        self.namespaces_by_name.get(namespace)?.pods.get(pod)?.of.as_ref()
     }
 
-    /// How many pods of a workload run the proxy of which revision.
+    /// Returns the pods of a workload by the revision whose proxy they run.
     #[must_use]
     pub fn pods_by_revision(&self, workload: &WorkloadKey) -> Option<&PodsByRevision> {
         self.pods_by_revision.get(workload)
     }
 
-    /// Pods that run the proxy of a revision and belong to no workload: nobody can move them.
+    /// Returns the pods that run the proxy of a revision and belong to no workload, which cannot be migrated.
     pub fn standalone_pods(&self, revision: &str) -> impl Iterator<Item = (&str, &str)> {
-        let loose = self.targets.get(revision).map(|target| &target.loose);
-        loose.into_iter().flatten().map(|(space, pod)| (&**space, &**pod))
+        let standalone = self.targets.get(revision).map(|target| &target.standalone);
+        standalone
+            .into_iter()
+            .flatten()
+            .map(|(namespace_entry, pod)| (&**namespace_entry, &**pod))
     }
 
-    /// The tags that point to a revision of this name.
+    /// Returns the tags that refer to a revision of this name.
     pub fn tags_targeting(&self, name: &str) -> impl Iterator<Item = &str> {
         let tags = self.targets.get(name).map(|target| &target.tags);
         tags.into_iter().flatten().map(|tag| &**tag)
     }
 
-    /// Every pod that refers to anything, by namespace and name.
+    /// Returns all pods that refer to anything, by namespace and name.
     pub fn pods(&self) -> impl Iterator<Item = (&str, &str)> {
-        let spaces = self.spaces.iter();
-        spaces.flat_map(|(name, space)| space.pods.keys().map(move |pod| (&**name, &**pod)))
+        let namespaces_by_name = self.namespaces_by_name.iter();
+        namespaces_by_name
+            .flat_map(|(name, namespace_entry)| namespace_entry.pods.keys().map(move |pod| (&**name, &**pod)))
     }
 
-    /// Everything that refers to a name, and why, in a stable order. For people: it walks all pods that refer to anything.
+    /// Returns all referrers of a name with the cause, in a stable order. Linear in the number of referring
+    /// pods: for reports, not for plans.
     #[must_use]
     pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, ReferenceCause)> {
         let Some(target) = self.targets.get(name) else {
@@ -300,21 +311,21 @@ impl References {
             .tags
             .iter()
             .map(|tag| (ReferrerKey::Tag(tag.to_string()), ReferenceCause::TagTarget));
-        let spaces = target.namespaces.iter();
-        let spaces = spaces.map(|space| {
+        let namespaces_by_name = target.namespaces.iter();
+        let namespaces_by_name = namespaces_by_name.map(|namespace_entry| {
             (
-                ReferrerKey::Namespace(space.to_string()),
+                ReferrerKey::Namespace(namespace_entry.to_string()),
                 ReferenceCause::NamespaceLabel,
             )
         });
-        let mut found: Vec<_> = tags.chain(spaces).collect();
-        for (space_name, space) in &self.spaces {
-            for (pod_name, pod) in &space.pods {
-                let key = || ReferrerKey::Pod(space_name.to_string(), pod_name.to_string());
+        let mut found: Vec<_> = tags.chain(namespaces_by_name).collect();
+        for (namespace_name, namespace_entry) in &self.namespaces_by_name {
+            for (pod_name, pod) in &namespace_entry.pods {
+                let key = || ReferrerKey::Pod(namespace_name.to_string(), pod_name.to_string());
                 if pod.runs.as_deref() == Some(name) {
                     found.push((key(), ReferenceCause::RunningProxy));
                 }
-                if pod.asks.as_deref() == Some(name) && target.asked_in.contains(space_name) {
+                if pod.requests.as_deref() == Some(name) && target.requested_in.contains(namespace_name) {
                     found.push((key(), ReferenceCause::PodLabel));
                 }
             }
@@ -322,14 +333,14 @@ impl References {
         found
     }
 
-    fn tag_says(&mut self, tag: &str, revision: Option<&str>) -> Vec<String> {
+    fn set_tag(&mut self, tag: &str, revision: Option<&str>) -> Vec<String> {
         let old = self.tags.get(tag).cloned();
         if old.as_deref() == revision {
             return Vec::new();
         }
         let new = revision.map(|name| self.shared(name));
         let touched = old.iter().chain(&new).cloned().collect();
-        self.watch(&touched, |index| {
+        self.track_changes(&touched, |index| {
             let tag: Name = tag.into();
             if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
                 target.tags.remove(&tag);
@@ -351,22 +362,25 @@ impl References {
         })
     }
 
-    fn namespace_says(&mut self, namespace: &str, says: Option<&str>) -> Vec<String> {
-        let old = self.spaces.get(namespace).and_then(|space| space.says.clone());
-        if old.as_deref() == says {
+    fn set_namespace(&mut self, namespace: &str, selects: Option<&str>) -> Vec<String> {
+        let old = self
+            .namespaces_by_name
+            .get(namespace)
+            .and_then(|namespace_entry| namespace_entry.selects.clone());
+        if old.as_deref() == selects {
             return Vec::new();
         }
-        let new = says.map(|name| self.shared(name));
+        let new = selects.map(|name| self.shared(name));
         let asked = self
-            .spaces
+            .namespaces_by_name
             .get(namespace)
-            .map(|space| space.labelled.keys().cloned());
+            .map(|namespace_entry| namespace_entry.labelled.keys().cloned());
         let asked: Vec<Name> = asked.into_iter().flatten().collect();
         let touched = old.iter().chain(&new).chain(&asked).cloned().collect();
-        self.watch(&touched, |index| {
-            let space_name = index.space(namespace);
+        self.track_changes(&touched, |index| {
+            let namespace_name = index.namespace_entry(namespace);
             if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
-                target.namespaces.remove(&space_name);
+                target.namespaces.remove(&namespace_name);
             }
             if let Some(new) = &new {
                 index
@@ -374,112 +388,119 @@ impl References {
                     .entry(new.clone())
                     .or_default()
                     .namespaces
-                    .insert(space_name.clone());
+                    .insert(namespace_name.clone());
             }
-            // A namespace that begins to speak silences its pods, and one that falls silent lets them speak.
+            // A namespace that selects a revision overrides the labels of its pods.
             for name in asked {
                 let target = index.targets.entry(name).or_default();
                 match new {
-                    Some(_) => target.asked_in.remove(&space_name),
-                    None => target.asked_in.insert(space_name.clone()),
+                    Some(_) => target.requested_in.remove(&namespace_name),
+                    None => target.requested_in.insert(namespace_name.clone()),
                 };
             }
-            index.spaces.entry(space_name.clone()).or_default().says = new;
-            index.tidy(&space_name);
+            index
+                .namespaces_by_name
+                .entry(namespace_name.clone())
+                .or_default()
+                .selects = new;
+            index.tidy(&namespace_name);
         })
     }
 
-    fn pod_says(&mut self, namespace: &str, pod: &str, says: Saying<'_>) -> Vec<String> {
-        let known = self.spaces.get(namespace).and_then(|space| space.pods.get(pod));
+    fn set_pod(&mut self, namespace: &str, pod: &str, selects: PodReferences<'_>) -> Vec<String> {
+        let known = self
+            .namespaces_by_name
+            .get(namespace)
+            .and_then(|namespace_entry| namespace_entry.pods.get(pod));
         let old = known.cloned().unwrap_or_default();
-        let same = old.runs.as_deref() == says.runs && old.asks.as_deref() == says.asks;
-        if same && old.of.as_ref() == says.of && old.loose == says.loose {
+        let same = old.runs.as_deref() == selects.runs && old.requests.as_deref() == selects.requests;
+        if same && old.of.as_ref() == selects.of && old.standalone == selects.standalone {
             return Vec::new();
         }
         let new = Pod {
-            runs: says.runs.map(|name| self.shared(name)),
-            asks: says.asks.map(|name| self.shared(name)),
-            of: says.of.map(|workload| self.shared_key(workload)),
-            loose: says.loose,
+            runs: selects.runs.map(|name| self.shared(name)),
+            requests: selects.requests.map(|name| self.shared(name)),
+            of: selects.of.map(|workload| self.shared_key(workload)),
+            standalone: selects.standalone,
         };
-        let touched = [&old.runs, &old.asks, &new.runs, &new.asks];
+        let touched = [&old.runs, &old.requests, &new.runs, &new.requests];
         let touched = touched.into_iter().flatten().cloned().collect();
-        self.watch(&touched, |index| {
-            let space = index.space(namespace);
-            index.forget_pod(&space, pod, &old);
-            index.remember_pod(&space, pod, new);
-            index.tidy(&space);
+        self.track_changes(&touched, |index| {
+            let namespace_entry = index.namespace_entry(namespace);
+            index.remove_pod(&namespace_entry, pod, &old);
+            index.add_pod(&namespace_entry, pod, new);
+            index.tidy(&namespace_entry);
         })
     }
 
-    fn forget_pod(&mut self, space_name: &Name, pod: &str, old: &Pod) {
+    fn remove_pod(&mut self, namespace_name: &Name, pod: &str, old: &Pod) {
         if let Some(target) = old.runs.as_ref().and_then(|name| self.targets.get_mut(name)) {
             target.running = target.running.saturating_sub(1);
-            target.loose.remove(&(space_name.clone(), pod.into()));
+            target.standalone.remove(&(namespace_name.clone(), pod.into()));
         }
         if let (Some(of), Some(runs)) = (&old.of, &old.runs) {
-            self.leave_crew(of, runs);
+            self.remove_workload_pod(of, runs);
         }
-        let Some(space) = self.spaces.get_mut(space_name) else {
+        let Some(namespace_entry) = self.namespaces_by_name.get_mut(namespace_name) else {
             return;
         };
-        space.pods.remove(pod);
-        let Some(asks) = &old.asks else { return };
-        let left = space
+        namespace_entry.pods.remove(pod);
+        let Some(requests) = &old.requests else { return };
+        let left = namespace_entry
             .labelled
-            .get(asks)
+            .get(requests)
             .map_or(0, |count| count.saturating_sub(1));
         if left > 0 {
-            space.labelled.insert(asks.clone(), left);
+            namespace_entry.labelled.insert(requests.clone(), left);
             return;
         }
-        space.labelled.remove(asks);
-        if let Some(target) = self.targets.get_mut(asks) {
-            target.asked_in.remove(space_name);
+        namespace_entry.labelled.remove(requests);
+        if let Some(target) = self.targets.get_mut(requests) {
+            target.requested_in.remove(namespace_name);
         }
     }
 
-    fn remember_pod(&mut self, space_name: &Name, pod: &str, new: Pod) {
+    fn add_pod(&mut self, namespace_name: &Name, pod: &str, new: Pod) {
         if new == Pod::default() {
             return;
         }
         if let Some(runs) = &new.runs {
             let target = self.targets.entry(runs.clone()).or_default();
             target.running += 1;
-            if new.loose {
-                target.loose.insert((space_name.clone(), pod.into()));
+            if new.standalone {
+                target.standalone.insert((namespace_name.clone(), pod.into()));
             }
             if let Some(of) = &new.of {
-                let crew = self.pods_by_revision.entry(of.clone()).or_default();
-                *crew.entry(runs.clone()).or_default() += 1;
+                let pods = self.pods_by_revision.entry(of.clone()).or_default();
+                *pods.entry(runs.clone()).or_default() += 1;
             }
         }
-        let space = self.spaces.entry(space_name.clone()).or_default();
-        if let Some(asks) = &new.asks {
-            *space.labelled.entry(asks.clone()).or_default() += 1;
-            if space.says.is_none() {
-                let target = self.targets.entry(asks.clone()).or_default();
-                target.asked_in.insert(space_name.clone());
+        let namespace_entry = self.namespaces_by_name.entry(namespace_name.clone()).or_default();
+        if let Some(requests) = &new.requests {
+            *namespace_entry.labelled.entry(requests.clone()).or_default() += 1;
+            if namespace_entry.selects.is_none() {
+                let target = self.targets.entry(requests.clone()).or_default();
+                target.requested_in.insert(namespace_name.clone());
             }
         }
-        space.pods.insert(pod.into(), new);
+        namespace_entry.pods.insert(pod.into(), new);
     }
 
-    fn leave_crew(&mut self, workload: &WorkloadKey, revision: &Name) {
-        let Some(crew) = self.pods_by_revision.get_mut(workload) else {
+    fn remove_workload_pod(&mut self, workload: &WorkloadKey, revision: &Name) {
+        let Some(pods) = self.pods_by_revision.get_mut(workload) else {
             return;
         };
-        if let Some(count) = crew.get_mut(revision) {
+        if let Some(count) = pods.get_mut(revision) {
             *count = count.saturating_sub(1);
         }
-        crew.retain(|_, count| *count > 0);
-        if crew.is_empty() {
+        pods.retain(|_, count| *count > 0);
+        if pods.is_empty() {
             self.pods_by_revision.remove(workload);
         }
     }
 
-    /// Runs an edit and gives those of the touched names whose use it changed; names nobody refers to any more are forgotten.
-    fn watch(&mut self, touched: &BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
+    /// Runs an edit and returns the touched names whose use changed. Names without referrers are removed.
+    fn track_changes(&mut self, touched: &BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
         let uses = |index: &Self, name: &Name| (index.uses_revision(name), index.uses_tag(name));
         let before: Vec<_> = touched.iter().map(|name| uses(self, name)).collect();
         edit(self);
@@ -509,16 +530,18 @@ impl References {
         known.map_or(key, |(known, _)| known).clone()
     }
 
-    fn space(&self, name: &str) -> Name {
-        self.spaces
+    fn namespace_entry(&self, name: &str) -> Name {
+        self.namespaces_by_name
             .get_key_value(name)
             .map_or_else(|| name.into(), |(known, _)| known.clone())
     }
 
-    fn tidy(&mut self, space_name: &Name) {
-        let silent = |space: &Space| space.says.is_none() && space.pods.is_empty();
-        if self.spaces.get(space_name).is_some_and(silent) {
-            self.spaces.remove(space_name);
+    fn tidy(&mut self, namespace_name: &Name) {
+        let silent = |namespace_entry: &NamespaceReferences| {
+            namespace_entry.selects.is_none() && namespace_entry.pods.is_empty()
+        };
+        if self.namespaces_by_name.get(namespace_name).is_some_and(silent) {
+            self.namespaces_by_name.remove(namespace_name);
         }
     }
 }

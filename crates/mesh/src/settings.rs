@@ -1,25 +1,25 @@
-//! What holds for the whole cluster: platform, images, TLS, FIPS. Takes what the rim found at start, gives plain data.
+//! Settings of the operator and the cluster: platform, images, TLS, FIPS.
 
 use std::collections::BTreeMap;
 
-/// Everything that is not an object of the cluster.
+/// Settings that are not objects of the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// What kind of cluster it is.
+    /// Platform of the cluster.
     pub platform: Platform,
-    /// Where the operator runs: releases of the whole cluster are kept there.
+    /// Namespace of the operator, in which cluster-wide releases are installed.
     pub operator_namespace: String,
     /// Images by version (`v1.29.1`), from the operator's configuration.
     pub images: BTreeMap<String, Images>,
     /// Whether the node the operator runs on is in FIPS mode.
     pub fips: bool,
-    /// The cluster's TLS profile, where there is one and it is to be honoured.
+    /// TLS profile of the cluster, if there is one and it is enabled.
     pub tls: Option<TlsProfile>,
-    /// Values a distributor puts under the user's: version, then `istio` or `istiocni`.
+    /// Vendor defaults: version, then `istio` or `istiocni`.
     pub vendor_defaults: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
-/// What kind of cluster it is.
+/// Platform of the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
     /// Any Kubernetes.
@@ -30,7 +30,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// What `global.platform` says; nothing on plain Kubernetes.
+    /// Returns the value of `global.platform`, `None` on plain Kubernetes.
     #[must_use]
     pub fn value(self) -> Option<&'static str> {
         match self {
@@ -39,7 +39,7 @@ impl Platform {
         }
     }
 
-    /// The profile that applies when the user names none.
+    /// Returns the profile that applies unless the user sets one.
     #[must_use]
     pub fn default_profile(self) -> &'static str {
         self.value().unwrap_or("default")
@@ -59,18 +59,18 @@ pub struct Images {
     pub ztunnel: String,
 }
 
-/// What the cluster wants of TLS.
+/// TLS profile of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsProfile {
-    /// Cipher suites by their IANA names, those nobody knows left out.
+    /// Known cipher suites by IANA name.
     pub ciphers: Vec<String>,
-    /// The least version.
+    /// Minimum version.
     pub min_version: Option<TlsVersion>,
-    /// Groups for the key exchange, by any of their names.
+    /// Key exchange groups, by any of their names.
     pub groups: Vec<String>,
 }
 
-/// A version of TLS that Envoy can be told.
+/// TLS versions that can be configured in Envoy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
     /// TLS 1.2.
@@ -80,7 +80,7 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
-    /// As `MeshConfig` spells it.
+    /// Returns the name in `MeshConfig`.
     #[must_use]
     pub fn protocol(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl TlsVersion {
         }
     }
 
-    /// As istiod's flag spells it.
+    /// Returns the name in istiod's flag.
     #[must_use]
     pub fn number(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! What was observed: takes events one at a time, gives everything a plan needs to know without a search.
+//! The observed state of the cluster, indexed for planning.
 //!
-//! *Invariant:* nothing here is a decision, and nothing here is progress: a snapshot built anew from the cluster leads to the
-//! same plans, except that releases are looked at again.
+//! *Invariant:* a snapshot holds no decisions and no progress: a snapshot rebuilt from the cluster
+//! leads to the same plans, except that releases are compared again.
 
 mod affected;
 mod facts;
@@ -32,12 +32,12 @@ use crate::plan::{Action, ReleaseKey};
 use crate::workload::{Workload, WorkloadKey};
 use crate::{Library, References, Settings, Subject};
 
-/// What was observed, and when it is.
+/// The observed state at a point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The moment plans are made for.
+    /// The current time.
     pub now: Timestamp,
-    /// What holds for the whole cluster.
+    /// Settings of the cluster.
     pub settings: Arc<Settings>,
     /// Versions and profiles.
     pub library: Arc<Library>,
@@ -55,20 +55,20 @@ pub struct Snapshot {
     releases: BTreeMap<ReleaseKey, ReleaseFact>,
     failures: BTreeMap<Subject, Failure>,
     sources: BTreeMap<Source, SourceState>,
-    /// Which Istios want a tag, by its name.
+    /// Istios that request a tag, by tag name.
     claims: Multimap<String, String>,
-    /// Which objects point to a target, by its kind and name.
+    /// Objects that refer to a target, by kind and name of the target.
     targeted_by: Multimap<(String, String), Subject>,
-    /// Which objects install into a namespace.
+    /// Objects that install into a namespace.
     installers: Multimap<String, Subject>,
     workloads: BTreeMap<WorkloadKey, Workload>,
-    /// Where each Istio that moves workloads moves them.
+    /// Target of each Istio that migrates workloads.
     migration_targets: BTreeMap<String, MigrationTarget>,
     migration_indexes: BTreeMap<String, MigrationIndex>,
 }
 
 impl Snapshot {
-    /// An empty one, in which every source is still to be listed.
+    /// Creates an empty snapshot, in which no source was listed yet.
     #[must_use]
     pub fn new(now: Timestamp, settings: Arc<Settings>, library: Arc<Library>) -> Self {
         Self {
@@ -116,19 +116,19 @@ impl Snapshot {
         &self.tags
     }
 
-    /// The network plug-in.
+    /// All `IstioCNI`s.
     #[must_use]
     pub fn cnis(&self) -> &Objects<CniSpec> {
         &self.cnis
     }
 
-    /// The node proxy.
+    /// All `ZTunnel`s.
     #[must_use]
     pub fn ztunnels(&self) -> &Objects<ZTunnelSpec> {
         &self.ztunnels
     }
 
-    /// Who refers to what.
+    /// Index of references.
     #[must_use]
     pub fn references(&self) -> &References {
         &self.references
@@ -146,7 +146,7 @@ impl Snapshot {
         self.deployments.get(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// A `DaemonSet` of plug-in or node proxy.
+    /// The `DaemonSet` of `IstioCNI` or `ZTunnel`.
     #[must_use]
     pub fn daemonset(&self, namespace: &str, name: &str) -> Option<&DaemonSet> {
         self.daemonsets.get(&(namespace.to_owned(), name.to_owned()))
@@ -158,19 +158,19 @@ impl Snapshot {
         self.webhooks.get(name)
     }
 
-    /// What the control plane behind a webhook configuration last answered.
+    /// Returns the last probe result of a webhook configuration.
     #[must_use]
     pub fn probe(&self, webhook: &str) -> Option<&ProbeResult> {
         self.probes.get(webhook)
     }
 
-    /// What is known of a release.
+    /// Returns what is known about a release.
     #[must_use]
     pub fn release(&self, key: &ReleaseKey) -> Option<&ReleaseFact> {
         self.releases.get(key)
     }
 
-    /// What is known of the releases of an owner.
+    /// Returns what is known about the releases of an owner.
     pub fn releases_of<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a ReleaseKey, &'a ReleaseFact)> {
         let first = ReleaseKey {
             owner: owner.to_owned(),
@@ -183,20 +183,20 @@ impl Snapshot {
             .take_while(move |(key, _)| key.owner == owner)
     }
 
-    /// The failure that holds `action` back for now, if it is this very action that failed.
+    /// Returns the failure that holds back `action`, if the same action failed and may not be retried yet.
     #[must_use]
     pub fn failure(&self, subject: &Subject, action: &Action) -> Option<&Failure> {
         let failure = self.failures.get(subject)?;
         (failure.action == *action && failure.retry_at > self.now).then_some(failure)
     }
 
-    /// The last attempt on a subject that failed, if no later one got through.
+    /// Returns the last failure of a subject, unless a later attempt succeeded.
     #[must_use]
     pub fn last_failure(&self, subject: &Subject) -> Option<&Failure> {
         self.failures.get(subject)
     }
 
-    /// The Istios that want a tag of this name.
+    /// Returns the Istios that request a tag.
     pub fn claimants<'a>(&'a self, tag: &str) -> impl Iterator<Item = &'a Istio> {
         self.claims.of(tag).filter_map(|name| self.istios.get(name))
     }
@@ -209,13 +209,13 @@ impl Snapshot {
             .all(|source| *self.source(*source) != SourceState::Pending)
     }
 
-    /// Whether a source can be believed.
+    /// Returns the state of a source.
     #[must_use]
     pub fn source(&self, source: Source) -> &SourceState {
         self.sources.get(&source).unwrap_or(&SourceState::Pending)
     }
 
-    /// Why a source cannot be read.
+    /// Checks that a source can be read, or returns why not.
     pub fn readable(&self, source: Source) -> Result<(), &str> {
         match self.source(source) {
             SourceState::Ready => Ok(()),
@@ -224,7 +224,7 @@ impl Snapshot {
         }
     }
 
-    /// Every subject there is: for a full pass.
+    /// Returns all subjects, for a full pass.
     #[must_use]
     pub fn subjects(&self) -> BTreeSet<Subject> {
         fn all<S: Kind>(objects: &Objects<S>) -> impl Iterator<Item = Subject> {
@@ -245,7 +245,8 @@ impl Snapshot {
     }
 }
 
-/// The tags an Istio wants, each once: those it lists, or the default one under `RevisionBased`. One that goes away wants none.
+/// Returns the tags an Istio requests, without duplicates: those it lists, or `default` under
+/// `RevisionBased`. None while it is being deleted.
 #[must_use]
 pub fn requested_tags(istio: &Istio) -> Vec<String> {
     if istio.metadata.is_deleting() {

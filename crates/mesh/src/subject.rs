@@ -1,4 +1,5 @@
-//! What a plan is about: one of our objects, the webhook configuration of a remote control plane, or what a migration moves.
+//! Subjects of plans: our objects, webhook configurations of remote control planes, and what a migration
+//! changes.
 
 use std::fmt;
 
@@ -6,10 +7,10 @@ use mainstay_api::ObjectKind;
 
 use crate::workload::WorkloadKey;
 
-/// The one thing a plan is made for.
+/// The object a plan is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// One of our objects. All five kinds live outside namespaces.
+    /// One of our objects. All five kinds are cluster-scoped.
     Object(ObjectKind, String),
     /// The `MutatingWebhookConfiguration` of this name.
     Webhook(String),
@@ -45,7 +46,7 @@ impl Subject {
         Self::Object(ObjectKind::ZTunnel, name.into())
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,8 +1,8 @@
-//! From the user's values to the chart's: a chain of small steps, each in a file of its own.
+//! Computes chart values from the user's values in a sequence of steps, one per module.
 //!
-//! First, everywhere, what says nothing is dropped. Control plane: digests, vendor defaults, profiles and platform, known keys, TLS,
-//! FIPS, overrides. Network plug-in: digests, vendor defaults, profiles and platform. Node proxy: digests, FIPS, profiles and
-//! platform, its own values again at the top.
+//! First, empty values are removed. Control plane: digests, vendor defaults, profiles and platform, known
+//! keys, TLS, FIPS, overrides. `IstioCNI`: digests, vendor defaults, profiles and platform. `ZTunnel`:
+//! digests, FIPS, profiles and platform, its own values again at the top.
 
 mod digests;
 mod fips;
@@ -20,41 +20,41 @@ use mainstay_catalog::Version;
 use crate::{Library, Settings, Snapshot, TlsProfile, ValuesError};
 use merge::merge;
 
-/// The value pipeline: what its steps work with.
+/// Inputs of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'a> {
-    /// What holds for the whole cluster.
+    /// Settings of the cluster.
     pub settings: &'a Settings,
     /// Profiles.
     pub library: &'a Library,
-    /// The TLS profile to honour.
+    /// TLS profile to apply.
     pub tls: Option<&'a TlsProfile>,
 }
 
-/// A control plane to be.
+/// A control plane.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlPlane<'a> {
     /// Its name.
     pub revision: &'a str,
-    /// Where it lives.
+    /// Its namespace.
     pub namespace: &'a str,
-    /// The profile the user names, or nothing.
+    /// The user's profile; empty if unset.
     pub profile: &'a str,
     /// The user's values.
     pub values: Option<&'a Values>,
 }
 
-/// The node proxy always starts from this profile.
+/// Profile of `ZTunnel`.
 const ZTUNNEL_PROFILE: &str = "ambient";
 
 impl<'a> Pipeline<'a> {
-    /// With what a snapshot holds.
+    /// Creates a pipeline with the settings of a snapshot.
     #[must_use]
     pub fn for_snapshot(snapshot: &'a Snapshot) -> Self {
         Self::new(&snapshot.settings, &snapshot.library)
     }
 
-    /// With these settings and profiles.
+    /// Creates a pipeline.
     #[must_use]
     pub fn new(settings: &'a Settings, library: &'a Library) -> Self {
         Self {
@@ -64,22 +64,22 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// The values of a revision.
+    /// Returns the values of a revision.
     pub fn revision_values(&self, plane: ControlPlane<'_>, version: &Version) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = said(plane.values);
+        let mut user = user_values(plane.values);
         digests::apply_istio(&mut user, self.settings.images.get(&name));
         let user = vendor::apply(self.settings, &name, ObjectKind::Istio, user)?;
         let mut values = self.with_profiles(&name, plane.profile, &user)?;
         known::keep(&mut values);
-        silent::drop_silent(&mut values);
+        silent::remove_empty(&mut values);
         tls::apply(self.tls, version, &mut values);
         fips::apply_istio(self.settings.fips, &mut values);
         overrides::apply(plane.revision, plane.namespace, &mut values);
         Ok(values)
     }
 
-    /// The values of the network plug-in.
+    /// Returns the values of `IstioCNI`.
     pub fn cni_values(
         &self,
         user: Option<&Values>,
@@ -87,13 +87,14 @@ impl<'a> Pipeline<'a> {
         version: &Version,
     ) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = said(user);
+        let mut user = user_values(user);
         digests::apply_cni(&mut user, self.settings.images.get(&name));
         let user = vendor::apply(self.settings, &name, ObjectKind::IstioCni, user)?;
         self.with_profiles(&name, profile, &user)
     }
 
-    /// The values of the node proxy; those of its control plane, if it has one, lie under the user's.
+    /// Returns the values of `ZTunnel`. Those of its control plane, if it has one, are the defaults of the
+    /// user's.
     pub fn ztunnel_values(
         &self,
         user: Option<&Values>,
@@ -101,7 +102,7 @@ impl<'a> Pipeline<'a> {
         version: &Version,
     ) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = said(user);
+        let mut user = user_values(user);
         digests::apply_ztunnel(&mut user, self.settings.images.get(&name));
         fips::apply_ztunnel(self.settings.fips, version, &mut user);
         let base = plane
@@ -110,7 +111,7 @@ impl<'a> Pipeline<'a> {
             .unwrap_or_default();
         let mut values = self.with_profiles(&name, ZTUNNEL_PROFILE, &base)?;
         merge(&mut values, &user);
-        // The chart reads its settings at the top; the plug-in's chart moves them there itself.
+        // The chart reads its settings at the top level; the chart of `IstioCNI` moves them there itself.
         if let Some(own) = user.get("ztunnel").and_then(|own| own.as_object()) {
             merge(&mut values, own);
         }
@@ -122,14 +123,14 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// What the user said.
-fn said(values: Option<&Values>) -> Values {
-    let mut said = values.cloned().unwrap_or_default();
-    silent::drop_silent(&mut said);
-    said
+/// Returns the user's values without empty ones.
+fn user_values(values: Option<&Values>) -> Values {
+    let mut user_values = values.cloned().unwrap_or_default();
+    silent::remove_empty(&mut user_values);
+    user_values
 }
 
-/// What a node proxy takes over from its control plane.
+/// Returns the values that `ZTunnel` inherits from its control plane.
 fn inherited(values: &Values) -> Values {
     let kept = ["meshConfig", "revision", "global"].into_iter();
     let kept = kept.filter_map(|key| {

@@ -1,5 +1,5 @@
-//! A workload as a migration needs to know it: takes a Deployment, `StatefulSet` or `DaemonSet`, gives what it asks for, what was done
-//! to it, and whether it has come up. Knows nothing of revisions.
+//! Parses Deployments, `StatefulSets` and `DaemonSets` into what a migration needs: references, migration
+//! record and rollout.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::migration::parse_readiness_timeout;
 use crate::references::{Labels, pod_reference};
 
-/// Which kind of workload.
+/// Kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkloadKind {
     /// `apps/v1` Deployment.
@@ -24,10 +24,10 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
-    /// As objects spell it.
+    /// Returns the kind as in `kind`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,61 +37,60 @@ impl WorkloadKind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// Which workload, as one text for all who speak of it: a copy costs a pointer. Those of a namespace lie together.
+/// Key of a workload. Cheap to clone. Ordered by namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkloadKey(Arc<Place>);
+pub struct WorkloadKey(Arc<KeyParts>);
 
-/// Where a workload is found.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Place {
+struct KeyParts {
     namespace: Box<str>,
     kind: WorkloadKind,
     name: Box<str>,
 }
 
 impl WorkloadKey {
-    /// The workload of this name.
+    /// Creates a key.
     pub fn new(namespace: impl Into<Box<str>>, kind: WorkloadKind, name: impl Into<Box<str>>) -> Self {
-        Self(Arc::new(Place {
+        Self(Arc::new(KeyParts {
             namespace: namespace.into(),
             kind,
             name: name.into(),
         }))
     }
 
-    /// What comes before all workloads of a namespace.
+    /// Returns the smallest key in a namespace, to start a range.
     #[must_use]
     pub fn range_start(namespace: &str) -> Self {
         Self::new(namespace, WorkloadKind::Deployment, "")
     }
 
-    /// Its namespace.
+    /// Returns the namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.0.namespace
     }
 
-    /// Its kind.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> WorkloadKind {
         self.0.kind
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns the workload a pod belongs to, or `None` if its controller is not a workload. A pod of a replica set belongs
-    /// to the Deployment whose name remains when the pod's template hash is removed.
+    /// Returns the workload a pod belongs to, or `None` if its controller is not a workload. A pod of a
+    /// replica set belongs to the Deployment whose name remains when the pod's template hash is removed.
     #[must_use]
     pub fn for_pod(namespace: &str, controller: PodController<'_>, labels: &Labels) -> Option<Self> {
         let PodController { kind, name } = controller;
@@ -125,25 +124,25 @@ impl fmt::Display for WorkloadKey {
     }
 }
 
-/// What a migration did to a workload, remembered on the workload.
+/// Record of a restart, stored in an annotation of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationRecord {
-    /// Where it was sent.
+    /// The target revision.
     pub revision: String,
-    /// In which batch.
+    /// The batch.
     pub batch: i32,
-    /// When.
+    /// Time of the restart.
     pub started: Time,
 }
 
 impl MigrationRecord {
-    /// As the annotation holds it.
+    /// Returns the value of the annotation.
     #[must_use]
     pub fn to_annotation(&self) -> String {
         json!({"revision": self.revision, "batch": self.batch, "startedAt": self.started}).to_string()
     }
 
-    /// The mark in an annotation. What nobody can read was not written by us.
+    /// Parses the value of the annotation. Returns `None` for a value that was not written by us.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -162,58 +161,59 @@ impl MigrationRecord {
     }
 }
 
-/// A workload, trimmed.
+/// The facts about a workload that a migration needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Workload {
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
-    /// Its version.
+    /// Its resource version.
     pub resource_version: String,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Whether it asks to be left alone.
+    /// Whether it is excluded by annotation.
     pub skip: bool,
-    /// How long it may take to become ready, if it says so itself.
+    /// Its own readiness timeout, if set.
     pub timeout: Option<SignedDuration>,
-    /// Lower numbers migrate first.
+    /// Lower numbers are migrated first.
     pub priority: i32,
-    /// What was done to it.
+    /// Record of its last restart by a migration.
     pub record: Option<MigrationRecord>,
-    /// Those labels of its pod template that decide about injection.
+    /// Labels of its pod template that control injection.
     pub template: Labels,
-    /// A change would not reach its pods.
+    /// Whether its rollout is paused.
     pub paused: bool,
-    /// It replaces pods only when somebody deletes them.
+    /// Whether its update strategy is `OnDelete`.
     pub on_delete: bool,
-    /// How far its last change has come.
+    /// Progress of its rollout.
     pub rollout: Rollout,
 }
 
-/// How far the last change of a workload has come.
+/// Progress of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
-    /// How many pods there should be.
+    /// Desired number of pods.
     pub desired: i32,
-    /// How many of them are of the newest template.
+    /// Number of pods of the current template.
     pub updated: i32,
-    /// How many are ready.
+    /// Number of ready pods.
     pub ready: i32,
-    /// The controller has seen the last change, every pod is of the newest template, ready and available, and no other is left.
+    /// Whether the controller has observed the last change, all pods are of the current template, ready and
+    /// available, and no other pods are left.
     pub complete: bool,
-    /// It was complete once for this very template, whatever became of the pods later.
+    /// Whether the rollout of the current template was complete at any time.
     pub was_complete: bool,
 }
 
-/// A workload as the API server sends it: only what is needed is read.
+/// The fields of a workload that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RawWorkload {
-    /// Who it is.
+    /// Metadata.
     pub metadata: RawMeta,
-    /// What is wanted.
+    /// Desired state.
     pub spec: RawSpec,
-    /// How far it is.
+    /// Observed state.
     pub status: RawStatus,
 }
 
@@ -298,29 +298,29 @@ pub struct RawCondition {
 }
 
 impl RawWorkload {
-    /// Which workload it is.
+    /// Returns the key.
     #[must_use]
     pub fn key(&self, kind: WorkloadKind) -> WorkloadKey {
         let meta = &self.metadata;
         WorkloadKey::new(meta.namespace.as_str(), kind, meta.name.as_str())
     }
 
-    /// What a migration needs to know of it.
+    /// Returns the facts that a migration needs.
     #[must_use]
     pub fn to_workload(&self, kind: WorkloadKind) -> Workload {
-        let note = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
+        let annotation = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
         let mut template = self.spec.template.metadata.labels.clone();
         template.retain(|key, _| key == names::REVISION_LABEL || key == names::INJECT_LABEL);
         Workload {
             uid: self.metadata.uid.clone(),
             resource_version: self.metadata.resource_version.clone(),
             deleting: self.metadata.deletion_timestamp.is_some(),
-            skip: note(names::SKIP_MIGRATION) == Some("true"),
-            timeout: note(names::READINESS_TIMEOUT).and_then(parse_readiness_timeout),
-            priority: note(names::MIGRATION_BATCH)
+            skip: annotation(names::SKIP_MIGRATION) == Some("true"),
+            timeout: annotation(names::READINESS_TIMEOUT).and_then(parse_readiness_timeout),
+            priority: annotation(names::MIGRATION_BATCH)
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or_default(),
-            record: note(names::MIGRATION_RECORD).and_then(MigrationRecord::parse),
+            record: annotation(names::MIGRATION_RECORD).and_then(MigrationRecord::parse),
             template,
             paused: self.spec.paused,
             on_delete: self.spec.update_strategy.kind == "OnDelete",
@@ -371,7 +371,7 @@ impl RawWorkload {
         };
         Rollout {
             desired,
-            // Of the template before, as long as nobody has acted on this one.
+            // Until the controller has observed the change, the number is that of the previous template.
             updated: if seen { updated } else { 0 },
             ready,
             complete: seen && full,
@@ -381,26 +381,26 @@ impl RawWorkload {
 }
 
 impl Workload {
-    /// A workload in any of the three kinds' JSON. What is not there counts as empty.
+    /// Parses a workload of any kind from JSON. Missing fields are empty.
     #[must_use]
     pub fn from_object(kind: WorkloadKind, object: &Value) -> Option<(WorkloadKey, Self)> {
         let raw = RawWorkload::deserialize(object).ok()?;
         Some((raw.key(kind), raw.to_workload(kind)))
     }
 
-    /// What its template asks for; a template can also ask for nothing by force.
+    /// Returns the revision or tag that its pod template requests.
     #[must_use]
     pub fn requested_revision(&self) -> Option<&str> {
         pod_reference(&self.template)
     }
 
-    /// Whether its template refuses to be injected.
+    /// Whether its pod template disables injection.
     #[must_use]
     pub fn is_opted_out(&self) -> bool {
         self.template.get(names::INJECT_LABEL).map(String::as_str) == Some("false")
     }
 
-    /// When it must have come up.
+    /// Returns when the readiness timeout ends.
     #[must_use]
     pub fn deadline(&self, mark: &MigrationRecord, default: SignedDuration) -> Timestamp {
         mark.started.after(self.timeout.unwrap_or(default))
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_names_the_workload_behind_it() {
+    fn the_workload_of_a_pod_is_derived_from_its_controller() {
         let check = |(kind, name), hash: &str, expected: Option<&str>| {
             let owner = PodController { kind, name };
             let found = WorkloadKey::for_pod("shop", owner, &labels(&[(names::POD_TEMPLATE_HASH, hash)]));
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_read_as_they_are_written() {
+    fn records_are_parsed_as_they_are_written() {
         let record = MigrationRecord {
             revision: "default-v1-29-1".into(),
             batch: 3,
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_nobody_can_read_count_as_unset() {
+    fn invalid_annotations_count_as_unset() {
         let json = json!({"metadata": {"name": "cart", "namespace": "shop", "annotations": {
             names::SKIP_MIGRATION: "yes", names::READINESS_TIMEOUT: "soon", names::MIGRATION_BATCH: "first",
             names::MIGRATION_RECORD: "?",

@@ -1,4 +1,5 @@
-//! The profiles of the charts in this build: what they make of an Istio, an `IstioCNI` and a `ZTunnel` that ask for nothing.
+//! The profiles of the charts in this build: what they make of an Istio, an `IstioCNI` and a `ZTunnel` that
+//! ask for nothing.
 
 #![allow(
     clippy::unwrap_used,

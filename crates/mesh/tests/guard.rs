@@ -1,4 +1,5 @@
-//! Finalizers, failures and plug-ins: the shape every reconciliation shares, and the two kinds that are one release each.
+//! Finalizers, failures and plug-ins: the shape every reconciliation shares, and the two kinds that are one
+//! release each.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +38,7 @@ fn a_finalizer_comes_first_and_alone() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
-        cni.metadata.finalizers = vec!["somebody.else/x".into()];
+        cni.metadata.finalizers = vec!["example.com/x".into()];
     });
     let plan = world.plan(&Subject::cni("default"));
     assert_eq!(
@@ -48,7 +49,7 @@ fn a_finalizer_comes_first_and_alone() {
     let Action::AddFinalizer { finalizers, .. } = &plan.steps[0].action else {
         panic!()
     };
-    assert_eq!(finalizers, &["somebody.else/x", names::FINALIZER]);
+    assert_eq!(finalizers, &["example.com/x", names::FINALIZER]);
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn what_is_deleted_without_our_finalizer_is_not_ours_to_clean() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
-        cni.metadata.finalizers = vec!["somebody.else/x".into()];
+        cni.metadata.finalizers = vec!["example.com/x".into()];
     });
     world.delete::<CniSpec>("default");
     assert!(
@@ -132,7 +133,7 @@ fn a_restart_looks_at_the_releases_again_and_writes_nothing_else() {
 }
 
 #[test]
-fn a_failed_install_is_told_once_and_tried_again() {
+fn a_failed_install_is_reported_once_and_retried() {
     let mut world = World::default();
     world.revision("my-rev", plane("my-rev"));
     world.edit::<RevisionSpec>("my-rev", |revision| {
@@ -157,14 +158,14 @@ fn a_failed_install_is_told_once_and_tried_again() {
             "{done:#?}"
         );
         assert_eq!(
-            world.told(&subject)[1],
+            world.conditions(&subject)[1],
             "Reconciled=False/ReconcileError: error reconciling resource: failed to install/update Helm chart \"istiod\": no such host"
         );
         world.advance(60);
     }
     world.see(Observation::Succeeded(subject.clone()));
     world.settle_for_good();
-    assert_eq!(world.told(&subject)[0], "state=Healthy");
+    assert_eq!(world.conditions(&subject)[0], "state=Healthy");
 }
 
 fn check_place(case: &str, spec: &Value, expected: &str) {
@@ -306,7 +307,7 @@ fn the_node_proxy_follows_its_control_plane() {
     world.settle();
     let subject = Subject::ztunnel("default");
     assert_eq!(
-        world.told(&subject)[1],
+        world.conditions(&subject)[1],
         "Reconciled=False/ReconcileError: error reconciling resource: istios.sailoperator.io \"default\" not found"
     );
     world.istio(

@@ -23,7 +23,7 @@ fn istio(spec: Value) -> Istio {
     }
 }
 
-/// Spec → the `Reconciled` condition, and when to look again.
+/// Checks the `Reconciled` condition and the requeue for a spec.
 fn check_error(name: &str, spec: Value, expected: &str, requeue: Requeue) {
     let mut world = World::default();
     world.istio("my-istio", spec);
@@ -40,12 +40,12 @@ fn check_error(name: &str, spec: Value, expected: &str, requeue: Requeue) {
     );
     assert_eq!(world.plan(&subject).requeue, requeue, "{name}");
     world.settle_for_good();
-    assert_eq!(world.told(&subject)[0], "state=ReconcileError", "{name}");
+    assert_eq!(world.conditions(&subject)[0], "state=ReconcileError", "{name}");
     assert!(world.revisions().is_empty(), "{name}");
 }
 
 #[test]
-fn what_is_wrong_with_an_istio_is_told() {
+fn errors_of_an_istio_are_reported() {
     let namespace = "istio-system";
     check_error(
         "no version",
@@ -100,7 +100,7 @@ fn what_is_wrong_with_an_istio_is_told() {
 }
 
 #[test]
-fn a_failed_write_is_told_and_tried_again_when_it_is_time() {
+fn a_failed_write_is_reported_and_retried_when_due() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -131,11 +131,11 @@ fn a_failed_write_is_told_and_tried_again_when_it_is_time() {
     world.advance(10);
     world.queue.insert(subject.clone());
     world.settle_for_good();
-    assert_eq!(world.told(&subject)[0], "state=Healthy");
+    assert_eq!(world.conditions(&subject)[0], "state=Healthy");
 }
 
 #[test]
-fn a_changed_wish_is_not_held_back_by_an_old_failure() {
+fn a_changed_spec_is_not_held_back_by_an_old_failure() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -198,7 +198,7 @@ fn active_revisions_have_a_name() {
         "test-istio-v1-29-1",
     );
     check(
-        "a strategy nobody knows",
+        "an unknown strategy",
         json!({"type": "Sideways"}),
         "v1.29.1",
         "test-istio",
@@ -244,7 +244,7 @@ fn the_status_mirrors_the_active_revision() {
     world.deployment("istio-system", "istiod", 2, 1);
     world.settle_for_good();
     assert_eq!(
-        world.told(&Subject::istio("default")),
+        world.conditions(&Subject::istio("default")),
         [
             "state=IstiodNotReady",
             "Reconciled=True/Reconciled",
@@ -287,7 +287,7 @@ fn a_revision_that_was_only_just_made_is_not_found_yet() {
 }
 
 #[test]
-fn revisions_that_cannot_be_read_are_told_and_left_alone() {
+fn revisions_that_cannot_be_read_are_reported_and_not_changed() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -305,7 +305,7 @@ fn revisions_that_cannot_be_read_are_told_and_left_alone() {
     let done = world.settle();
     assert_eq!(done, ["Istio/default: status (StatusChanged)"]);
     assert_eq!(
-        world.told(&Subject::istio("default"))[..3],
+        world.conditions(&Subject::istio("default"))[..3],
         [
             "state=FailedToGetActiveRevision",
             "Reconciled=Unknown/FailedToGetActiveRevision: failed to get active IstioRevision: get failed: simulated error",
@@ -329,7 +329,7 @@ fn a_status_that_is_right_is_not_written() {
 }
 
 #[test]
-fn a_trouble_leaves_the_active_revision_named() {
+fn an_error_keeps_the_active_revision_in_the_status() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -351,7 +351,7 @@ fn a_trouble_leaves_the_active_revision_named() {
 }
 
 #[test]
-fn a_revision_nobody_controls_is_taken_over() {
+fn a_revision_without_an_owner_is_adopted() {
     let mut world = World::default();
     world.revision("default", plane("default"));
     world.istio(
@@ -376,7 +376,7 @@ fn a_revision_nobody_controls_is_taken_over() {
 }
 
 #[test]
-fn a_revision_of_somebody_else_is_left_alone() {
+fn a_revision_with_another_owner_is_not_changed() {
     let mut world = World::default();
     world.istio("a", json!({"version": "v1.29.1", "namespace": "istio-system"}));
     world.settle();
@@ -470,25 +470,25 @@ fn an_istio_that_goes_away_is_left_to_the_collector() {
         json!({"version": "v1.29.1", "namespace": "istio-system"}),
     );
     world.edit::<IstioSpec>("default", |istio| {
-        istio.metadata.finalizers = vec!["somebody.else/x".into()];
+        istio.metadata.finalizers = vec!["example.com/x".into()];
     });
     world.delete::<IstioSpec>("default");
     assert!(world.plan(&Subject::istio("default")).is_empty());
 }
 
 #[test]
-fn a_field_that_does_nothing_is_told_once_per_change() {
+fn a_field_without_effect_is_reported_once_per_change() {
     let mut world = World::default();
     let spec = |version: &str| json!({"version": version, "namespace": "istio-system", "updateStrategy": {"updateWorkloads": true}});
-    let told = |done: &[String]| {
+    let reported = |done: &[String]| {
         done.iter()
             .filter(|line| line.contains("event !DeprecatedField"))
             .count()
     };
     world.istio("default", spec("v1.28.2"));
-    assert_eq!(told(&world.settle_for_good()), 1);
+    assert_eq!(reported(&world.settle_for_good()), 1);
     world.deployment("istio-system", "istiod", 2, 1);
-    assert_eq!(told(&world.settle_for_good()), 0);
+    assert_eq!(reported(&world.settle_for_good()), 0);
     world.istio("default", spec("v1.29.1"));
-    assert_eq!(told(&world.settle_for_good()), 1);
+    assert_eq!(reported(&world.settle_for_good()), 1);
 }

@@ -44,7 +44,7 @@ fn an_install_takes_one_write_per_object_and_its_status() {
         ]
     );
     assert_eq!(
-        world.told(&Subject::istio("default")),
+        world.conditions(&Subject::istio("default")),
         [
             "state=Healthy",
             "Reconciled=True/Reconciled",
@@ -114,8 +114,8 @@ fn an_upgrade_by_revision_keeps_the_old_one_while_it_is_referred_to() {
         world.settle_for_good(),
         [
             "Istio/default: delete revision default-v1-28-2 (RevisionPruned)",
-            "Istio/default: event RevisionPruned: deleted IstioRevision \"default-v1-28-2\": nothing has referred to it for the whole \
-             grace period (RevisionPruned)",
+            "Istio/default: event RevisionPruned: deleted IstioRevision \"default-v1-28-2\": unused for the whole grace \
+             period (RevisionPruned)",
             "IstioRevision/default-v1-28-2: uninstall istio-system/default-v1-28-2-istiod (ObjectDeleted)",
             "IstioRevision/default-v1-28-2: remove finalizer (CleanedUp)",
             "Istio/default: status (StatusChanged)",
@@ -227,8 +227,8 @@ fn plug_in_and_node_proxy_come_and_go() {
     ] {
         assert!(done.iter().any(|one| one == line), "{line} not in {done:#?}");
     }
-    assert_eq!(world.told(&Subject::cni("default"))[0], "state=Healthy");
-    assert_eq!(world.told(&Subject::ztunnel("default"))[0], "state=Healthy");
+    assert_eq!(world.conditions(&Subject::cni("default"))[0], "state=Healthy");
+    assert_eq!(world.conditions(&Subject::ztunnel("default"))[0], "state=Healthy");
     world.delete::<mainstay_api::CniSpec>("default");
     world.delete::<mainstay_api::ZTunnelSpec>("default");
     world.settle_for_good();

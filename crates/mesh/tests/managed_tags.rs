@@ -1,4 +1,5 @@
-//! `updateStrategy.revisionTags`: which tags an Istio makes, keeps and gives up, and what it says when it cannot.
+//! `updateStrategy.revisionTags`: which tags an Istio creates, keeps and deletes, and how obstacles are
+//! reported.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,8 +26,9 @@ fn spec(version: &str, strategy: &str, tags: Option<&[&str]>) -> Value {
 }
 
 fn tags_condition(world: &World, istio: &str) -> String {
-    let told = world.told(&Subject::istio(istio));
-    told.into_iter()
+    let reported = world.conditions(&Subject::istio(istio));
+    reported
+        .into_iter()
         .find(|line| line.starts_with("TagsReconciled"))
         .unwrap_or_default()
 }
@@ -99,7 +101,7 @@ fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
     assert_eq!(world.tags(), ["prod"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
-        "TagsReconciled=False/TagStillInUse: tag \"prod\" is to go, but kept while workloads refer to it"
+        "TagsReconciled=False/TagStillInUse: tag \"prod\" is no longer requested, but kept while workloads refer to it"
     );
     world.namespace("app", "");
     world.settle_for_good();
@@ -111,7 +113,7 @@ fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
 }
 
 #[test]
-fn a_tag_of_somebody_else_is_left_alone_and_told() {
+fn a_tag_with_another_owner_is_not_changed_and_reported() {
     let mut world = World::default();
     world.revision("other", plane("other"));
     world.tag("prod", "IstioRevision", "other");
@@ -120,8 +122,8 @@ fn a_tag_of_somebody_else_is_left_alone_and_told() {
         spec("v1.29.1", "RevisionBased", Some(&["prod", "canary"])),
     );
     let done = world.settle_for_good();
-    let told = "TagsReconciled=False/TagNameTaken: IstioRevisionTag \"prod\" exists and is not managed by this Istio";
-    assert_eq!(tags_condition(&world, "mesh"), told);
+    let reported = "TagsReconciled=False/TagNameTaken: IstioRevisionTag \"prod\" exists and is not managed by this Istio";
+    assert_eq!(tags_condition(&world, "mesh"), reported);
     assert!(
         done.iter().any(|line| line.contains("event !TagNameTaken")),
         "{done:#?}"
@@ -137,7 +139,7 @@ fn a_tag_of_somebody_else_is_left_alone_and_told() {
 }
 
 #[test]
-fn a_default_tag_that_nobody_listed_may_be_somebody_elses() {
+fn an_implicit_default_tag_may_have_another_owner() {
     let mut world = World::default();
     world.tag("default", "Istio", "mesh");
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
@@ -168,7 +170,7 @@ fn a_revision_of_that_name_keeps_it_and_the_tag_follows_when_it_is_gone() {
     world.settle_for_good();
     assert_eq!(
         tags_condition(&world, "default"),
-        "TagsReconciled=False/TagNameTaken: tag \"default\" cannot be made while an IstioRevision of that name exists"
+        "TagsReconciled=False/TagNameTaken: tag \"default\" cannot be created while an IstioRevision of that name exists"
     );
     world.namespace("app", "");
     world.settle();
@@ -203,7 +205,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
         "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"b\", which is older and lists it too"
     );
     assert_eq!(
-        world.told(&Subject::istio("a"))[0],
+        world.conditions(&Subject::istio("a"))[0],
         "state=Healthy",
         "everything else is reconciled"
     );
@@ -229,7 +231,7 @@ fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
     assert_eq!(
         tags_condition(&world, "young"),
         "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"old\", which is older and lists it too; tag \"prod\" is \
-         to go, but kept while workloads refer to it"
+         no longer requested, but kept while workloads refer to it"
     );
     world.namespace("app", "");
     world.settle_for_good();
@@ -275,7 +277,7 @@ fn the_tag_goes_to_the_other_istio_when_the_older_one_is_deleted() {
 }
 
 #[test]
-fn a_managed_tag_that_was_bent_is_mended() {
+fn a_changed_managed_tag_is_restored() {
     let mut world = World::default();
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.settle();
@@ -303,7 +305,7 @@ fn a_deleted_managed_tag_is_made_again() {
 }
 
 #[test]
-fn the_default_tag_gives_way_to_a_revision_of_its_name() {
+fn the_default_tag_is_replaced_by_a_revision_of_its_name() {
     let mut world = World::default();
     world.istio("default", spec("v1.29.1", "RevisionBased", None));
     world.namespace("app", "istio-injection=enabled");
@@ -316,7 +318,7 @@ fn the_default_tag_gives_way_to_a_revision_of_its_name() {
         "it would keep the active revision from its name"
     );
     assert_eq!(
-        world.told(&Subject::revision("default"))[1],
+        world.conditions(&Subject::revision("default"))[1],
         "Reconciled=True/Reconciled"
     );
 }
@@ -332,9 +334,9 @@ fn a_tag_cannot_have_the_name_of_the_active_revision() {
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "mesh"),
-        "TagsReconciled=False/TagNameTaken: tag \"mesh-v1-29-1\" cannot be made: it is the name of the active IstioRevision"
+        "TagsReconciled=False/TagNameTaken: tag \"mesh-v1-29-1\" cannot be created: it is the name of the active IstioRevision"
     );
-    assert_eq!(world.told(&Subject::istio("mesh"))[0], "state=Healthy");
+    assert_eq!(world.conditions(&Subject::istio("mesh"))[0], "state=Healthy");
 }
 
 #[test]
@@ -346,12 +348,12 @@ fn a_tag_does_not_snatch_the_name_of_another_istios_revision() {
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "a"),
-        "TagsReconciled=False/TagNameTaken: tag \"b\" cannot be made while an IstioRevision of that name exists"
+        "TagsReconciled=False/TagNameTaken: tag \"b\" cannot be created while an IstioRevision of that name exists"
     );
     world.istio("b", spec("v1.23.4", "InPlace", None));
     world.delete::<mainstay_api::RevisionSpec>("b");
     world.settle_for_good();
-    assert_eq!(world.tags(), ["b"], "an Istio in trouble takes no name");
+    assert_eq!(world.tags(), ["b"], "an Istio with an error takes no name");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Pruning: what goes, what stays, and when to look again; every case of upstream's own tests by its name.
+//! Pruning: which revisions are deleted or kept, and the requeue. Includes upstream's test cases under their
+//! names.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +21,7 @@ use support::{World, plane};
 
 const GRACE: i64 = 30;
 
-/// A world with an Istio and some inactive revisions of its own, unused for so many seconds.
+/// Creates a world with an Istio and inactive revisions that have been unused for this many seconds.
 fn world(unused: &[(&str, i64)], values: &Value) -> World {
     let mut world = World::default();
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": GRACE, "revisionTags": []});
@@ -35,7 +36,7 @@ fn world(unused: &[(&str, i64)], values: &Value) -> World {
     world
 }
 
-/// As the status would say, since so many seconds.
+/// Sets the `InUse` condition since this many seconds.
 fn set_in_use(world: &mut World, name: &str, status: Option<ConditionStatus>, seconds: i64) {
     let since = world.snapshot.now - jiff::SignedDuration::from_secs(seconds);
     world.edit::<RevisionSpec>(name, |revision| {
@@ -53,7 +54,7 @@ fn set_in_use(world: &mut World, name: &str, status: Option<ConditionStatus>, se
     });
 }
 
-/// Which revisions the Istio's plan deletes, and in how many seconds it looks again.
+/// Checks which revisions the plan deletes, and in how many seconds the Istio is requeued.
 fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
     let plan = world.plan(&Subject::istio("my"));
     let found: Vec<&str> = plan
@@ -65,7 +66,7 @@ fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
         .collect();
     assert_eq!(found, deleted, "{name}");
     let seconds = match plan.requeue {
-        Requeue::At(moment) => Some(moment.as_second() - world.snapshot.now.as_second()),
+        Requeue::At(time) => Some(time.as_second() - world.snapshot.now.as_second()),
         _ => None,
     };
     assert_eq!(seconds, again, "{name}");
@@ -117,7 +118,7 @@ fn only_what_is_known_to_be_unused_for_the_whole_period_goes() {
         None,
     );
     check(
-        "deletes at the very moment",
+        "deletes at the exact time",
         &world(&[("old", 30)], none()),
         &["old"],
         None,
@@ -176,7 +177,7 @@ fn a_status_that_lags_behind_deletes_nothing() {
     ] {
         let mut blind = world.clone();
         blind.blind(source, "forbidden");
-        check("nobody can tell", &blind, &[], None);
+        check("use is unknown", &blind, &[], None);
     }
 }
 
@@ -233,7 +234,7 @@ fn every_deletion_says_which_version_was_seen() {
 }
 
 #[test]
-fn an_istio_in_trouble_deletes_nothing() {
+fn an_istio_with_an_error_deletes_nothing() {
     let mut world = world(&[("old", 1000)], &Value::Null);
     world.edit::<IstioSpec>("my", |istio| istio.spec.version = "v1.23.4".into());
     check("end of life", &world, &[], None);

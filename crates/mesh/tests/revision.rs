@@ -1,4 +1,5 @@
-//! `IstioRevision`: validation, readiness, dependencies, use, name clashes; every case of upstream's own tests by its name.
+//! `IstioRevision`: validation, readiness, dependencies, use, name clashes; every case of upstream's own
+//! tests by its name.
 
 #![allow(
     clippy::unwrap_used,
@@ -123,7 +124,7 @@ fn a_revision_must_be_what_its_values_say() {
 fn a_namespace_that_goes_or_comes_is_an_event() {
     let mut world = with_revision("default", plane("default"));
     world.settle();
-    let woken = world.see(Observation::Namespace {
+    let affected = world.see(Observation::Namespace {
         name: "istio-system".into(),
         labels: pairs(""),
         terminating: true,
@@ -131,7 +132,7 @@ fn a_namespace_that_goes_or_comes_is_an_event() {
         resource_version: String::new(),
         annotations: std::collections::BTreeMap::new(),
     });
-    assert!(woken.contains(&Subject::revision("default")));
+    assert!(affected.contains(&Subject::revision("default")));
     assert_eq!(
         condition(&world, &Subject::revision("default"), &ConditionType::Reconciled),
         "Reconciled=False/ReconcileError: error reconciling resource: validation error: namespace \"istio-system\" is being deleted"
@@ -219,7 +220,7 @@ fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
         missing,
     );
     check(
-        "an answer nobody knows",
+        "an unknown value",
         Some("sailoperator.io/readinessProbe.status=perhaps"),
         missing,
     );
@@ -243,20 +244,20 @@ fn dependencies_must_be_healthy() {
     spec["values"]["pilot"] = json!({"cni": {"enabled": true}, "env": {"PILOT_ENABLE_AMBIENT": "true"}});
     let mut world = with_revision("default", spec);
     let subject = Subject::revision("default");
-    let told = |world: &World| condition(world, &subject, &ConditionType::DependenciesHealthy);
+    let reported = |world: &World| condition(world, &subject, &ConditionType::DependenciesHealthy);
     assert_eq!(
-        told(&world),
+        reported(&world),
         "DependenciesHealthy=False/IstioCNINotFound: IstioCNI resource does not exist"
     );
 
     world.cni(json!({"version": "v1.29.1", "namespace": "istio-cni"}));
     assert_eq!(
-        told(&world),
+        reported(&world),
         "DependenciesHealthy=False/IstioCNINotHealthy: IstioCNI resource status indicates that the component is not healthy"
     );
     world.settle();
     assert_eq!(
-        world.told(&subject)[3],
+        world.conditions(&subject)[3],
         "DependenciesHealthy=False/ZTunnelNotFound: ZTunnel resource does not exist",
         "the plug-in first, then the node proxy"
     );
@@ -264,7 +265,7 @@ fn dependencies_must_be_healthy() {
     world.ztunnel(json!({"version": "v1.29.1", "namespace": "ztunnel"}));
     world.settle();
     assert_eq!(
-        world.told(&subject)[..],
+        world.conditions(&subject)[..],
         [
             "state=ZTunnelNotHealthy",
             "Reconciled=True/Reconciled",
@@ -275,10 +276,10 @@ fn dependencies_must_be_healthy() {
     );
     world.daemonset("ztunnel", "ztunnel", 1, 1);
     world.settle_for_good();
-    assert_eq!(world.told(&subject)[0], "state=Healthy");
+    assert_eq!(world.conditions(&subject)[0], "state=Healthy");
     world.blind(Source::Objects(ObjectKind::IstioCni), "simulated error");
     assert_eq!(
-        told(&world),
+        reported(&world),
         "DependenciesHealthy=Unknown/DependencyCheckFailed: failed to get IstioCNI status: simulated error"
     );
 }
@@ -318,7 +319,7 @@ fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
 }
 
 #[test]
-fn use_is_told_as_the_index_says() {
+fn the_in_use_condition_follows_the_index() {
     check_used("", "", "", "");
     check_used("", "", "istio.io/rev=default", "default");
     check_used("istio-injection=enabled", "istio.io/rev=my-rev", "", "default");
@@ -372,14 +373,14 @@ fn a_tag_keeps_its_revision_in_use() {
     let mut world = with_revision("default", plane("default"));
     world.tag("prod", "IstioRevision", "default");
     world.settle();
-    assert!(world.told(&Subject::revision("default"))[4].starts_with("InUse=True"));
+    assert!(world.conditions(&Subject::revision("default"))[4].starts_with("InUse=True"));
     world.delete::<TagSpec>("prod");
     world.settle_for_good();
-    assert!(world.told(&Subject::revision("default"))[4].starts_with("InUse=False"));
+    assert!(world.conditions(&Subject::revision("default"))[4].starts_with("InUse=False"));
 }
 
 #[test]
-fn a_name_belongs_to_whoever_was_first() {
+fn a_name_belongs_to_the_older_object() {
     let mut world = World::default();
     put(&mut world, "other", plane("other"));
     world.tag("default", "IstioRevision", "other");
@@ -388,11 +389,11 @@ fn a_name_belongs_to_whoever_was_first() {
     let (revision, tag) = (Subject::revision("default"), Subject::tag("default"));
     world.settle();
     assert_eq!(
-        world.told(&revision)[1],
+        world.conditions(&revision)[1],
         "Reconciled=False/NameAlreadyExists: an IstioRevisionTag exists with this name"
     );
     assert_eq!(
-        world.told(&tag)[1],
+        world.conditions(&tag)[1],
         "Reconciled=True/Reconciled",
         "the tag keeps reconciling"
     );
@@ -401,7 +402,7 @@ fn a_name_belongs_to_whoever_was_first() {
     world.delete::<TagSpec>("default");
     world.settle_for_good();
     assert_eq!(
-        world.told(&revision)[1],
+        world.conditions(&revision)[1],
         "Reconciled=True/Reconciled",
         "and no clock was needed"
     );
@@ -446,7 +447,7 @@ fn a_release_carries_the_revisions_values_unchanged_and_its_owner() {
 }
 
 #[test]
-fn drift_is_mended_and_nothing_else() {
+fn only_drift_is_repaired() {
     let mut world = with_revision("my-rev", plane("my-rev"));
     world.settle_for_good();
     let uid = world
@@ -458,9 +459,9 @@ fn drift_is_mended_and_nothing_else() {
         .uid
         .clone();
     let key = world.snapshot.releases_of(&uid).next().unwrap().0.clone();
-    let woken = world.see(Observation::Release(key, ReleaseFact::Drifted));
+    let affected = world.see(Observation::Release(key, ReleaseFact::Drifted));
     assert_eq!(
-        woken.into_iter().collect::<Vec<_>>(),
+        affected.into_iter().collect::<Vec<_>>(),
         [Subject::revision("my-rev")]
     );
     assert_eq!(
@@ -490,6 +491,6 @@ fn two_control_planes_do_not_disturb_each_other() {
     put(&mut world, "b", plane("b"));
     world.namespace("app", "istio.io/rev=a");
     world.settle_for_good();
-    assert!(world.told(&Subject::revision("a"))[4].starts_with("InUse=True"));
-    assert!(world.told(&Subject::revision("b"))[4].starts_with("InUse=False"));
+    assert!(world.conditions(&Subject::revision("a"))[4].starts_with("InUse=True"));
+    assert!(world.conditions(&Subject::revision("b"))[4].starts_with("InUse=False"));
 }

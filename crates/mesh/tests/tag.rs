@@ -124,7 +124,7 @@ fn a_tag_installs_its_webhooks_beside_its_revision() {
         ("my-rev", "istio-system")
     );
     assert_eq!(
-        world.told(&Subject::tag("prod")),
+        world.conditions(&Subject::tag("prod")),
         [
             "state=NotReferencedByAnything",
             "Reconciled=True/Reconciled",
@@ -133,7 +133,7 @@ fn a_tag_installs_its_webhooks_beside_its_revision() {
     );
     world.namespace("app", "istio.io/rev=prod");
     world.settle_for_good();
-    assert_eq!(world.told(&Subject::tag("prod"))[0], "state=Healthy");
+    assert_eq!(world.conditions(&Subject::tag("prod"))[0], "state=Healthy");
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn a_default_tag_for_all_namespaces_is_in_use() {
 }
 
 #[test]
-fn use_is_unknown_when_nobody_can_tell() {
-    let in_use = |world: &World| condition(world, &Subject::tag("prod"), &ConditionType::InUse);
+fn use_is_unknown_when_a_source_cannot_be_read() {
+    let use_of = |world: &World| condition(world, &Subject::tag("prod"), &ConditionType::InUse);
     let head = "InUse=Unknown/UsageCheckFailed: failed to determine if revision tag is in use: ";
     assert_eq!(
-        in_use(&with_tag("Istio", "x")),
+        use_of(&with_tag("Istio", "x")),
         format!("{head}istios.sailoperator.io \"x\" not found"),
         "a target that leads nowhere"
     );
@@ -221,14 +221,14 @@ fn use_is_unknown_when_nobody_can_tell() {
     world.revision("my-rev", plane("my-rev"));
     world.blind(Source::Namespaces, "simulated error");
     assert_eq!(
-        in_use(&world),
+        use_of(&world),
         format!("{head}failed to list namespaces: simulated error")
     );
     let mut world = with_tag("IstioRevision", "my-rev");
     world.revision("my-rev", plane("my-rev"));
     world.blind(Source::Pods, "simulated error");
     assert_eq!(
-        in_use(&world),
+        use_of(&world),
         format!("{head}failed to list pods: simulated error")
     );
     world.blind(Source::Objects(ObjectKind::IstioRevision), "simulated error");
@@ -248,18 +248,18 @@ fn a_revision_of_the_same_name_keeps_it_if_it_was_first() {
     put_tag(&mut world, "prod", "IstioRevision", "other");
     world.settle();
     assert_eq!(
-        world.told(&Subject::tag("prod"))[1],
+        world.conditions(&Subject::tag("prod"))[1],
         "Reconciled=False/NameAlreadyExists: an IstioRevision exists with this name"
     );
     assert_eq!(
-        world.told(&Subject::revision("prod"))[1],
+        world.conditions(&Subject::revision("prod"))[1],
         "Reconciled=True/Reconciled",
         "the revision keeps reconciling"
     );
     world.delete::<RevisionSpec>("prod");
     world.settle_for_good();
     assert_eq!(
-        world.told(&Subject::tag("prod"))[1],
+        world.conditions(&Subject::tag("prod"))[1],
         "Reconciled=True/Reconciled",
         "and no clock was needed"
     );
@@ -289,7 +289,7 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     world.settle_for_good();
     assert_eq!(points_to(&world), "default-v1-28-2", "the new one is not ready");
     assert_eq!(
-        world.told(&Subject::tag("prod")),
+        world.conditions(&Subject::tag("prod")),
         [
             "state=Healthy",
             "Reconciled=True/Reconciled: stays on IstioRevision \"default-v1-28-2\" until \"default-v1-29-1\" is ready",
@@ -304,12 +304,12 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     world.deployment("istio-system", "istiod-default-v1-29-1", 1, 1);
     let done = world.settle_for_good();
     assert_eq!(points_to(&world), "default-v1-29-1");
-    let told: Vec<_> = done
+    let reported: Vec<_> = done
         .iter()
         .filter(|line| line.starts_with("IstioRevisionTag/prod"))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "IstioRevisionTag/prod: install revisiontags v1.29.1 as istio-system/prod-revisiontags (ReleaseOutdated)",
             "IstioRevisionTag/prod: status (StatusChanged)",
@@ -363,7 +363,7 @@ fn a_pinned_tag_stays_and_keeps_its_revision() {
 }
 
 #[test]
-fn a_tag_that_is_pinned_anew_moves_at_once_also_to_another_namespace() {
+fn a_tag_with_a_new_fixed_target_moves_at_once_also_to_another_namespace() {
     let mut world = World::default();
     world.namespace("mesh", "");
     world.revision("a", plane("a"));
@@ -404,7 +404,7 @@ fn after_a_restart_the_old_namespace_is_known_from_the_status() {
 }
 
 #[test]
-fn a_tag_in_trouble_keeps_what_it_has() {
+fn a_tag_with_an_error_keeps_its_releases() {
     let mut world = with_tag("IstioRevision", "my-rev");
     world.revision("my-rev", plane("my-rev"));
     world.settle();

@@ -67,7 +67,7 @@ fn subject() -> Subject {
     Subject::Webhook(NAME.into())
 }
 
-fn answer(world: &mut World, ready: bool, reason: &str) {
+fn probe_result(world: &mut World, ready: bool, reason: &str) {
     let result = ProbeResult {
         at: world.snapshot.now,
         ready,
@@ -184,7 +184,7 @@ fn how_long_to_wait() {
     );
 }
 
-/// Carries out what the webhook's plan says until it says nothing.
+/// Executes the webhook's plan until it is empty.
 fn settle(world: &mut World) -> Vec<String> {
     world.queue.clear();
     world.queue.insert(subject());
@@ -200,9 +200,9 @@ fn settle(world: &mut World) -> Vec<String> {
 }
 
 #[test]
-fn an_answer_is_written_when_it_differs_and_asked_for_again_when_it_is_time() {
+fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
     let mut world = world("remote", "", client(service(None), b"pem"));
-    answer(&mut world, true, "");
+    probe_result(&mut world, true, "");
     assert_eq!(settle(&mut world), ["annotate true "], "ready");
     assert_eq!(
         world.plan(&subject()).requeue,
@@ -210,17 +210,17 @@ fn an_answer_is_written_when_it_differs_and_asked_for_again_when_it_is_time() {
     );
     for _ in 0..1000 {
         world.advance(3);
-        assert_eq!(actions(&world.plan(&subject())).len(), 1, "one question");
-        answer(&mut world, true, "");
+        assert_eq!(actions(&world.plan(&subject())).len(), 1, "one probe");
+        probe_result(&mut world, true, "");
         assert_eq!(
             settle(&mut world),
             [""; 0],
             "and no write, however often it is asked"
         );
     }
-    answer(&mut world, false, "");
+    probe_result(&mut world, false, "");
     assert_eq!(settle(&mut world), ["annotate false "], "not ready");
-    answer(&mut world, false, "connection refused");
+    probe_result(&mut world, false, "connection refused");
     assert_eq!(
         settle(&mut world),
         ["annotate false connection refused"],
@@ -232,7 +232,7 @@ fn an_answer_is_written_when_it_differs_and_asked_for_again_when_it_is_time() {
 fn the_period_is_the_users() {
     let annotations = "sailoperator.io/readinessProbe.periodSeconds=42";
     let mut world = world("remote", annotations, client(service(None), b"pem"));
-    answer(&mut world, true, "");
+    probe_result(&mut world, true, "");
     let again = world.plan(&subject()).requeue;
     assert_eq!(
         again,
@@ -242,7 +242,7 @@ fn the_period_is_the_users() {
 }
 
 #[test]
-fn the_annotation_wakes_the_revision() {
+fn the_annotation_affects_the_revision() {
     let mut world = world("remote", "", client(service(None), b"pem"));
     world.queue.clear();
     see(

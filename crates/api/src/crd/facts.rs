@@ -1,4 +1,4 @@
-//! Types as text: takes a small language of facts, gives `OpenAPI` schemas. Knows no kind.
+//! Generates `OpenAPI` schemas from types in a small text format.
 //!
 //! ```text
 //! # a comment
@@ -9,19 +9,20 @@
 //! Name = A|B|C                          an enumeration
 //! ```
 //!
-//! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `date-time`, `object`, `any`, another type's
-//! name, `A|B` (an enumeration in place), `[TYPE]` (a list) or `{TYPE}` (a map). Attributes of fields: `required`, `default=JSON`,
-//! `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`, `minLength=N`, `maxLength=N`, `maxItems=N`, `immutable`.
+//! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `date-time`,
+//! `object`, `any`, the name of another type, `A|B` (an inline enumeration), `[TYPE]` (a list) or `{TYPE}` (a
+//! map). Attributes of fields: `required`, `default=JSON`, `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`,
+//! `minLength=N`, `maxLength=N`, `maxItems=N`, `immutable`.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Which numbers with which suffixes Kubernetes takes for a quantity.
+/// Pattern of a Kubernetes quantity.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// How deep types may nest; the text is ours, this catches a mistake in it.
-const DEPTH: usize = 40;
+/// Maximum nesting of types. Ends the recursion of a type that contains itself.
+const MAX_DEPTH: usize = 40;
 
 /// Named types.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ struct Type<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Reads texts; a later type of the same name replaces an earlier one.
+    /// Parses texts. A later type replaces an earlier one of the same name.
     pub(super) fn parse(texts: &[&'a str]) -> Self {
         let mut facts = Self::default();
         let mut current = "";
@@ -65,9 +66,9 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// The schema of a type expression; what nothing defines is an object of any content.
+    /// Returns the schema of a type expression. An undefined type accepts any content.
     pub(super) fn schema(&self, expression: &str) -> Value {
-        self.nested(expression, DEPTH)
+        self.nested(expression, MAX_DEPTH)
     }
 
     fn nested(&self, expression: &str, depth: usize) -> Value {
@@ -147,7 +148,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// One field's line.
+/// The line of one field.
 struct Field<'a> {
     name: &'a str,
     expression: &'a str,
@@ -169,7 +170,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Only what says something: an empty list or map is left out.
+/// Sets a key, unless the value is an empty list or map.
 fn put(schema: &mut Map<String, Value>, key: &str, value: Value) {
     let is_empty = match &value {
         Value::Array(list) => list.is_empty(),
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_give_properties() {
+    fn fields_become_properties() {
         let text = "A map=atomic\n  b [string] required list=set -- names\n  c {B}\n  d x|y default=\"x\"\nB = P|Q\n";
         let expected = json!({
             "type": "object",
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_holds_itself_ends() {
+    fn a_type_that_contains_itself_ends() {
         let facts = Facts::parse(&["A\n  a A\n"]);
         assert!(facts.schema("A").to_string().len() < 10_000);
     }

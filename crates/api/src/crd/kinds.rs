@@ -18,13 +18,13 @@ impl Kind {
     }
 }
 
-/// One version of a kind; the types' names are those of the facts.
+/// One version of a kind, with the names of its types.
 pub(super) struct Served {
     pub(super) name: &'static str,
     pub(super) is_stored: bool,
     pub(super) spec: &'static str,
     pub(super) status: &'static str,
-    /// An absent spec gets the defaults of its fields.
+    /// Whether a missing spec gets the defaults of its fields.
     pub(super) has_default: bool,
     pub(super) columns: &'static [Column],
 }
@@ -40,33 +40,37 @@ impl Column {
     }
 }
 
-const NAMESPACE: Column = Column("Namespace", ".spec.namespace", "Where it runs.");
-const PROFILE: Column = Column("Profile", ".spec.profile", "The set of values it starts from.");
+const NAMESPACE: Column = Column("Namespace", ".spec.namespace", "Namespace in which it runs.");
+const PROFILE: Column = Column(
+    "Profile",
+    ".spec.profile",
+    "Profile that its values are based on.",
+);
 const VALUES_PROFILE: Column = Column(
     "Profile",
     ".spec.values.profile",
-    "The set of values it starts from.",
+    "Profile that its values are based on.",
 );
 const READY: Column = Column(
     "Ready",
     ".status.conditions[?(@.type==\"Ready\")].status",
-    "Whether it can do its work.",
+    "Whether it is ready.",
 );
 const IN_USE: Column = Column(
     "In use",
     ".status.conditions[?(@.type==\"InUse\")].status",
-    "Whether something refers to it.",
+    "Whether anything refers to it.",
 );
 const STATUS: Column = Column(
     "Status",
     ".status.state",
-    "The first reason that is not well, or Healthy.",
+    "Reason of the first condition that is not true, or Healthy.",
 );
-const VERSION: Column = Column("Version", ".spec.version", "The Istio version.");
-const REVISION: Column = Column("Revision", ".status.istioRevision", "The revision it stands for.");
-const AGE: Column = Column("Age", ".metadata.creationTimestamp", "How old it is.");
+const VERSION: Column = Column("Version", ".spec.version", "Version of Istio.");
+const REVISION: Column = Column("Revision", ".status.istioRevision", "Revision that it refers to.");
+const AGE: Column = Column("Age", ".metadata.creationTimestamp", "Time since its creation.");
 
-const ONLY_ONE: Option<(&str, &str)> = Some((
+const SINGLETON: Option<(&str, &str)> = Some((
     "metadata.name must be 'default'",
     "self.metadata.name == 'default'",
 ));
@@ -75,8 +79,8 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "IstioCNI",
         short: None,
-        description: "The node agent that sets up the network of pods.",
-        rule: ONLY_ONE,
+        description: "Istio CNI: the node agent that configures the network of pods.",
+        rule: SINGLETON,
         versions: &[Served {
             name: "v1",
             is_stored: true,
@@ -106,7 +110,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "IstioRevisionTag",
         short: Some("istiorevtag"),
-        description: "Another name for a revision.",
+        description: "Alias for a revision.",
         rule: None,
         versions: &[Served {
             name: "v1",
@@ -120,7 +124,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "Istio",
         short: None,
-        description: "A service mesh: a version of Istio, and how to get from one version to the next.",
+        description: "A service mesh: a version of Istio and how it is updated.",
         rule: None,
         versions: &[Served {
             name: "v1",
@@ -131,21 +135,13 @@ pub(super) const KINDS: &[Kind] = &[
             columns: &[
                 NAMESPACE,
                 PROFILE,
-                Column(
-                    "Revisions",
-                    ".status.revisions.total",
-                    "How many revisions it has.",
-                ),
-                Column("Ready", ".status.revisions.ready", "How many of them are ready."),
-                Column(
-                    "In use",
-                    ".status.revisions.inUse",
-                    "How many of them something refers to.",
-                ),
+                Column("Revisions", ".status.revisions.total", "Number of revisions."),
+                Column("Ready", ".status.revisions.ready", "Number of ready revisions."),
+                Column("In use", ".status.revisions.inUse", "Number of revisions in use."),
                 Column(
                     "Active Revision",
                     ".status.activeRevisionName",
-                    "The revision that spec asks for.",
+                    "Revision that matches the spec.",
                 ),
                 STATUS,
                 VERSION,
@@ -157,7 +153,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "ZTunnel",
         short: None,
         description: "The node proxy of ambient mode.",
-        rule: ONLY_ONE,
+        rule: SINGLETON,
         versions: &[
             Served {
                 name: "v1",

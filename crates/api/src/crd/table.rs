@@ -1,5 +1,5 @@
-//! Definitions as a table of facts, to compare two sets of definitions: one line per definition, version and schema node,
-//! without descriptions.
+//! Definitions as a table of facts, to compare two sets of definitions: one line per definition, version and
+//! schema node, without descriptions.
 //!
 //! ```text
 //! Istio {"group":"sailoperator.io","scope":"Cluster"}
@@ -10,8 +10,8 @@
 //!         values = IstioRevision.v1.schema.spec.values
 //! ```
 //!
-//! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values. `= PATH` means
-//! the same facts and children as at an earlier path.
+//! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values. `=
+//! PATH` means the same facts and children as at an earlier path.
 
 use std::collections::BTreeMap;
 

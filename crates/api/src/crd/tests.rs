@@ -1,4 +1,4 @@
-//! The definitions against themselves. Against the Sail Operator's own they are compared in `tests/upstream.rs`.
+//! Tests of the definitions. `tests/upstream` compares them with the Sail Operator's.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn names() -> VersionNames<'static> {
     }
 }
 
-/// The paths below `value` at which anything goes.
+/// Collects the paths below `value` that accept any content.
 fn open_paths(value: &Value, path: &str, out: &mut Vec<String>) {
     if value.get("x-kubernetes-preserve-unknown-fields").is_some() {
         out.push(path.to_owned());
@@ -29,7 +29,7 @@ fn open_paths(value: &Value, path: &str, out: &mut Vec<String>) {
 }
 
 #[test]
-fn every_type_that_is_named_is_defined() {
+fn every_referenced_type_is_defined() {
     for definition in definitions(&names()) {
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
         for version in definition["spec"]["versions"].as_array().unwrap() {
@@ -46,7 +46,7 @@ fn every_type_that_is_named_is_defined() {
 }
 
 #[test]
-fn an_absent_spec_gets_the_defaults() {
+fn a_missing_spec_gets_the_defaults() {
     let istio = definitions(&names())
         .into_iter()
         .find(|one| one["spec"]["names"]["kind"] == "Istio")

@@ -1,6 +1,7 @@
 //! Compares our definitions with the Sail Operator's: equal except for the differences listed here.
 //!
-//! `definitions.txt` holds the facts about upstream's definitions; `cargo xtask codegen --upstream DIR` writes it.
+//! `definitions.txt` holds the facts about upstream's definitions; `cargo xtask codegen --upstream DIR`
+//! writes it.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -10,8 +10,8 @@ use super::{MigrationIndex, MigrationSettings};
 pub(crate) struct BatchCapacity {
     /// Number of workloads the batch is short of its size.
     pub(crate) unfilled: usize,
-    /// Number of workloads that may be restarted now. Lower than `unfilled` while workloads that are not in the batch
-    /// are still restarting.
+    /// Number of workloads that may be restarted now. Lower than `unfilled` while workloads that are not in
+    /// the batch are still restarting.
     pub(crate) available: usize,
 }
 
@@ -30,7 +30,8 @@ pub(crate) fn batch_capacity(
     }
 }
 
-/// Returns the number of the batch that workloads may join, or `None` between two batches and before the first one.
+/// Returns the number of the batch that workloads may join, or `None` between two batches and before the
+/// first one.
 pub(crate) fn open_batch(batched: &BatchedMigrationStatus) -> Option<i32> {
     let is_open = batched.current_batch > 0 && batched.next_batch_time.is_none();
     is_open.then_some(batched.current_batch)

@@ -1,7 +1,7 @@
 //! Index over the workloads of one migration: counts, candidates and deadlines without a search.
 //!
-//! There is one index per Istio that migrates workloads. It stores nothing that cannot be derived from the cluster: the
-//! state of a workload follows from its labels, its pods and its migration record.
+//! There is one index per Istio that migrates workloads. It stores nothing that cannot be derived from the
+//! cluster: the state of a workload follows from its labels, its pods and its migration record.
 //!
 //! *Invariant:* the index after any sequence of changes equals the index built from the final objects.
 
@@ -20,7 +20,8 @@ pub struct MigrationIndex {
     pending: BTreeSet<(i32, WorkloadKey)>,
     priorities: BTreeMap<i32, usize>,
     started: BTreeSet<(Timestamp, WorkloadKey)>,
-    /// Workloads that were restarted, on any revision, and whose rollout is not complete, with their deadline.
+    /// Workloads that were restarted, on any revision, and whose rollout is not complete, with their
+    /// deadline.
     restarting: BTreeMap<WorkloadKey, Timestamp>,
     restarting_by_deadline: BTreeSet<(Timestamp, WorkloadKey)>,
     batch_members: BTreeSet<(i32, WorkloadKey)>,
@@ -57,8 +58,8 @@ pub(super) struct OpenPlaces {
 }
 
 impl MigrationIndex {
-    /// Records the state of a workload, or removes the workload if the migration is not about it. Returns whether
-    /// anything changed.
+    /// Records the state of a workload, or removes the workload if the migration is not about it. Returns
+    /// whether anything changed.
     pub(crate) fn set(&mut self, key: &WorkloadKey, state: Option<WorkloadState>) -> bool {
         if self.states.get(key) == state.as_ref() {
             return false;
@@ -76,8 +77,8 @@ impl MigrationIndex {
         true
     }
 
-    /// Records the deadline of a restarted workload, or `None` once its rollout is complete. Returns whether anything
-    /// changed.
+    /// Records the deadline of a restarted workload, or `None` once its rollout is complete. Returns whether
+    /// anything changed.
     pub(crate) fn set_restarting(&mut self, key: &WorkloadKey, deadline: Option<Timestamp>) -> bool {
         if self.restarting.get(key) == deadline.as_ref() {
             return false;
@@ -175,7 +176,8 @@ impl MigrationIndex {
         }
     }
 
-    /// Returns the workloads that were restarted and are within their readiness timeout, earliest deadline first.
+    /// Returns the workloads that were restarted and are within their readiness timeout, earliest deadline
+    /// first.
     pub fn moving(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
         let first = after(now);
         self.started
@@ -201,8 +203,8 @@ impl MigrationIndex {
         self.rejected.iter()
     }
 
-    /// Returns the number of workloads that are not fully available because of us: moving to the target, or restarted
-    /// on another revision and not ready.
+    /// Returns the number of workloads that are not fully available because of us: moving to the target, or
+    /// restarted on another revision and not ready.
     #[must_use]
     pub fn restarting(&self, now: Timestamp) -> usize {
         let restarting = self.restarting_by_deadline.range(after(now)..).count();
@@ -231,8 +233,8 @@ impl MigrationIndex {
             .min()
     }
 
-    /// Returns the workloads to restart next, in order, with their priority. Workloads that are still restarting are
-    /// left out.
+    /// Returns the workloads to restart next, in order, with their priority. Workloads that are still
+    /// restarting are left out.
     pub fn candidates(&self, now: Timestamp) -> impl Iterator<Item = (i32, &WorkloadKey)> {
         let ready = self
             .pending
@@ -256,7 +258,8 @@ impl MigrationIndex {
         self.batch_members.last().map_or(0, |(batch, _)| *batch)
     }
 
-    /// Returns the number of batches of `size` still to come, when `open` places are left in the current batch.
+    /// Returns the number of batches of `size` still to come, when `open` places are left in the current
+    /// batch.
     #[must_use]
     pub(super) fn batches_left(&self, size: usize, open: Option<OpenPlaces>) -> usize {
         let size = size.max(1);

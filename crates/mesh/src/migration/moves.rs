@@ -70,15 +70,15 @@ pub(super) fn batch_priority(snapshot: &Snapshot, index: &MigrationIndex, batch:
     member.map(|workload| workload.priority)
 }
 
-/// Whether a namespace still has to be relabelled: until then no workload is restarted. A namespace whose relabelling is
-/// rejected does not hold up the others.
+/// Whether a namespace still has to be relabelled: until then no workload is restarted. A namespace whose
+/// relabelling is rejected does not hold up the others.
 pub(super) fn is_relabeling(snapshot: &Snapshot, index: &MigrationIndex) -> bool {
     let mut namespaces = index.namespaces();
     namespaces.any(|name| !is_rejected(snapshot, &Subject::Namespace(name.to_owned())))
 }
 
-/// Whether the pod template names an old revision itself. A template that refers to a tag, or whose namespace decides,
-/// is left unchanged.
+/// Whether the pod template names an old revision itself. A template that refers to a tag, or whose namespace
+/// decides, is left unchanged.
 fn needs_label(snapshot: &Snapshot, key: &WorkloadKey, workload: &Workload, target: &str) -> bool {
     let references = snapshot.references();
     if references.selected_by_namespace(key.namespace()).is_some() {

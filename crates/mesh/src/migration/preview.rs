@@ -1,4 +1,5 @@
-//! Predicts the batches of a migration before any workload is restarted, from the same index and settings as the plans.
+//! Predicts the batches of a migration before any workload is restarted, from the same index and settings as
+//! the plans.
 
 use std::collections::BTreeMap;
 

@@ -30,8 +30,8 @@ pub(crate) struct Progress {
     pub(crate) condition: Condition,
 }
 
-/// Returns the progress of an Istio's migration, or `None` if the status stays as it is. Adds events and the next
-/// deadline to the plan.
+/// Returns the progress of an Istio's migration, or `None` if the status stays as it is. Adds events and the
+/// next deadline to the plan.
 pub(crate) fn plan_progress(
     snapshot: &Snapshot,
     istio: &Istio,
@@ -113,8 +113,8 @@ fn progress(snapshot: &Snapshot, migration: &Migration<'_>, plan: &mut PlanBuild
     Progress { status, condition }
 }
 
-/// Returns a status with the counts. They never decrease within one migration: a workload that was migrated and then
-/// deleted still counts as migrated.
+/// Returns a status with the counts. They never decrease within one migration: a workload that was migrated
+/// and then deleted still counts as migrated.
 fn counted(migration: &Migration<'_>, counts: &WorkloadCounts) -> WorkloadMigrationStatus {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let migrated = migration
@@ -170,8 +170,8 @@ fn batches(
         current_batch: old.current_batch.max(migration.index.last_batch()),
         ..old
     };
-    let in_progress = state == MigrationState::InProgress;
-    if migration.hold.is_none() && in_progress {
+    let is_in_progress = state == MigrationState::InProgress;
+    if migration.hold.is_none() && is_in_progress {
         let was_in_progress = written.is_some_and(|written| written.state == MigrationState::InProgress);
         let open = open_batch(&new).filter(|_| was_in_progress);
         advance(snapshot, migration, open, &mut new);
@@ -182,7 +182,7 @@ fn batches(
     if let Some(next) = new.next_batch_time.filter(|next| next.timestamp() > snapshot.now) {
         plan.requeue(Requeue::At(next.timestamp()));
     }
-    new.total_batches = total_batches(snapshot, migration, &new, in_progress);
+    new.total_batches = total_batches(snapshot, migration, &new, is_in_progress);
     new
 }
 
@@ -226,13 +226,13 @@ fn total_batches(
     snapshot: &Snapshot,
     migration: &Migration<'_>,
     batched: &BatchedMigrationStatus,
-    in_progress: bool,
+    is_in_progress: bool,
 ) -> i32 {
     let (now, index, settings) = (snapshot.now, migration.index, &migration.settings);
     if migration.hold.is_some() {
         return batched.total_batches.max(batched.current_batch);
     }
-    if !in_progress {
+    if !is_in_progress {
         return batched.current_batch;
     }
     let open = open_batch(batched).and_then(|batch| {
@@ -263,7 +263,8 @@ fn failures(snapshot: &Snapshot, migration: &Migration<'_>) -> Vec<MigrationFail
         .iter()
         .filter(|failure| is_rejected(migration.index, failure));
     let mut all: Vec<MigrationFailure> = overdue.chain(rejected.cloned()).collect();
-    // New rejections are added only while there is space: if each replaced another one, the status would never settle.
+    // New rejections are added only while there is space: if each replaced another one, the status would
+    // never settle.
     let space = MAX_FAILURES.saturating_sub(all.len());
     let new = migration.index.rejected().filter(|key| reported(key).is_none());
     let now = Time::from_timestamp(snapshot.now);

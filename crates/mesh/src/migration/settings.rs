@@ -17,16 +17,17 @@ const DEFAULT_DELAY_BETWEEN_BATCHES: SignedDuration = SignedDuration::from_secs(
 
 /// Settings of a workload migration, with defaults applied.
 ///
-/// An invalid field has its default here and is named by [`error`](Self::error); no workload is restarted while there is
-/// an error.
+/// An invalid field has its default here and is named by [`error`](Self::error); no workload is restarted
+/// while there is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSettings {
     /// Maximum number of workloads that are restarted at the same time. At least 1.
     pub batch_size: usize,
     /// Time between the end of a batch and the start of the next one. `0s` means no delay.
     pub delay_between_batches: SignedDuration,
-    /// Maximum time for a workload to become ready after its restart. Always positive: `0s` means the default, because
-    /// a timeout of zero would fail every workload at once, and a Go client cannot tell zero from unset.
+    /// Maximum time for a workload to become ready after its restart. Always positive: `0s` means the
+    /// default, because a timeout of zero would fail every workload at once, and a Go client cannot tell zero
+    /// from unset.
     pub readiness_timeout: SignedDuration,
     /// Highest version that workloads are migrated to, inclusive.
     pub max_version: Option<Version>,
@@ -119,8 +120,8 @@ fn requested(istio: &Istio) -> Option<&WorkloadMigration> {
     (spec.strategy == Some(MigrationStrategy::Batched)).then_some(spec)
 }
 
-/// Parses the annotation `sailoperator.io/readiness-timeout` of a workload. Returns `None` for anything but a positive
-/// duration: the timeout of the migration applies then.
+/// Parses the annotation `sailoperator.io/readiness-timeout` of a workload. Returns `None` for anything but a
+/// positive duration: the timeout of the migration applies then.
 #[must_use]
 pub fn parse_readiness_timeout(annotation: &str) -> Option<SignedDuration> {
     let timeout = GoDuration(annotation.to_owned()).span().ok()?;
@@ -186,8 +187,8 @@ mod tests {
 
     #[test]
     fn durations_have_one_meaning() {
-        // Value of the field; the readiness timeout, the delay between batches, and the timeout of a workload whose
-        // annotation has this value.
+        // Value of the field; the readiness timeout, the delay between batches, and the timeout of a workload
+        // whose annotation has this value.
         for (text, timeout, delay, annotation) in [
             (None, 300, 30, None),
             (Some("0s"), 300, 0, None),

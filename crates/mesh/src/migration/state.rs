@@ -1,7 +1,7 @@
 //! Decides in which state of its migration a workload is, and which Istio migrates it.
 //!
-//! What a workload refers to is resolved as injection resolves it: by the labels of its namespace first, then by those of
-//! its pod template. The Istio that owns the resolved revision migrates the workload.
+//! What a workload refers to is resolved as injection resolves it: by the labels of its namespace first, then
+//! by those of its pod template. The Istio that owns the resolved revision migrates the workload.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use crate::{Snapshot, Subject, active_revision_name};
 /// State of a workload in a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadState {
-    /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not moved yet.
+    /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not
+    /// moved yet.
     Waiting,
     /// Can be restarted as soon as a batch has capacity.
     Pending {
@@ -42,7 +43,8 @@ pub enum WorkloadState {
     Skipped(Reason),
 }
 
-/// What a state means at a point in time. The counts in the status are the numbers of workloads in each phase.
+/// What a state means at a point in time. The counts in the status are the numbers of workloads in each
+/// phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadPhase {
     /// Not restarted yet.
@@ -205,7 +207,8 @@ impl Candidate<'_> {
         }))
     }
 
-    /// The workload refers to the target and no pod of an old revision is left. `None` if we did not restart it.
+    /// The workload refers to the target and no pod of an old revision is left. `None` if we did not restart
+    /// it.
     fn restarted_state(&self, pods: &PodsByRevision) -> Option<WorkloadState> {
         let started = self.started()?;
         let finished = WorkloadState::Finished {
@@ -233,8 +236,8 @@ impl Candidate<'_> {
         })
     }
 
-    /// A workload that refers to a tag is never relabelled: it waits for a tag that follows the Istio, and is skipped if
-    /// the tag is fixed.
+    /// A workload that refers to a tag is never relabelled: it waits for a tag that follows the Istio, and is
+    /// skipped if the tag is fixed.
     fn tagged_state(&self, tag: &IstioRevisionTag, has_pods: bool) -> Option<WorkloadState> {
         if !has_pods {
             return None;
@@ -299,7 +302,8 @@ pub(crate) fn restart_deadline(snapshot: &Snapshot, workload: &Workload) -> Opti
     })
 }
 
-/// Returns the Istio that has to relabel a namespace: the owner of the old revision that the namespace's labels name.
+/// Returns the Istio that has to relabel a namespace: the owner of the old revision that the namespace's
+/// labels name.
 pub(crate) fn relabeling_istio(snapshot: &Snapshot, namespace: &str) -> Option<String> {
     let fact = snapshot.namespace(namespace)?;
     let (revision, tag) = snapshot.resolve(snapshot.references().selected_by_namespace(namespace)?)?;

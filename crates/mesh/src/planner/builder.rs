@@ -1,4 +1,5 @@
-//! Builds a plan from steps and errors: holds back a step that failed recently, and writes a status only if it differs.
+//! Builds a plan from steps and errors: holds back a step that failed recently, and writes a status only if
+//! it differs.
 
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, Conditions, Kind, ObjectMeta, Reason, Resource, Status,
@@ -74,7 +75,8 @@ impl<'a> PlanBuilder<'a> {
         self.add(Action::Event(event), reason);
     }
 
-    /// Adds an event that is sent after the status was written. A status that cannot be written sends no event twice.
+    /// Adds an event that is sent after the status was written. A status that cannot be written sends no
+    /// event twice.
     pub(crate) fn add_event_after_status(&mut self, warning: bool, reason: Reason, message: String) {
         let before = self.steps.len();
         self.add_event(warning, reason, message);
@@ -107,8 +109,8 @@ impl<'a> PlanBuilder<'a> {
         &self.steps
     }
 
-    /// Drops the step that failed recently and all steps after it until the step may be retried. The failure is reported
-    /// meanwhile.
+    /// Drops the step that failed recently and all steps after it until the step may be retried. The failure
+    /// is reported meanwhile.
     pub(crate) fn hold_back(&mut self) {
         let subject = &self.object.subject;
         let mut held = self.steps.iter().enumerate();
@@ -167,8 +169,8 @@ impl<'a> PlanBuilder<'a> {
     }
 }
 
-/// Returns the conditions of these types whose status or reason changed. A condition that is new counts only if it is
-/// false.
+/// Returns the conditions of these types whose status or reason changed. A condition that is new counts only
+/// if it is false.
 fn changes(old: &Conditions, new: &Conditions, types: &[ConditionType]) -> Vec<Condition> {
     let changed = |kind: &ConditionType| {
         let now = new.find(kind)?;

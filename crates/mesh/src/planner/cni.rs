@@ -1,20 +1,20 @@
-//! `IstioCNI`: takes the network plug-in as it is wanted, gives its release, its end, and its status.
+//! Plans `IstioCNI`: release, finalizer and status.
 
 use mainstay_api::{CniStatus, ConditionType, IstioCni, derive_state, names};
 
 use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::daemonset;
-use super::finalize::guarded;
-use super::release::{key, release, settle};
-use super::target::{check_place, resolve_version};
+use super::finalize::with_finalizer;
+use super::release::{Chart, key, release, settle};
+use super::target::{check_version_and_namespace, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
 
-/// The plan of the network plug-in.
+/// Returns the plan of the network plug-in.
 pub(super) fn plan(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
-    guarded(
+    with_finalizer(
         snapshot,
         cni,
         || vec![release_key(cni)],
@@ -44,14 +44,17 @@ fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
 
 fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError> {
     let spec = &cni.spec;
-    check_place(snapshot, &spec.version, &spec.namespace)?;
+    check_version_and_namespace(snapshot, &spec.version, &spec.namespace)?;
     let version = resolve_version(snapshot, &spec.version, || "CNI version".to_owned())?;
     let values =
         Pipeline::for_snapshot(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
     Ok(release(
         cni,
         release_key(cni),
-        (names::CNI_CHART, &version.name()),
+        Chart {
+            name: names::CNI_CHART,
+            version: &version.name(),
+        },
         values,
     ))
 }

@@ -1,10 +1,10 @@
-//! The condition every kind but Istio writes about itself: takes trouble or none, gives `Reconciled`.
+//! Conditions common to all kinds except Istio.
 
 use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
 use crate::ReconcileError;
 
-/// Whether what the object asks for is in place.
+/// Returns the `Reconciled` condition.
 pub(super) fn reconciled(error: Option<&ReconcileError>) -> Condition {
     let (status, reason, message) = match error {
         None => (ConditionStatus::True, Reason::Reconciled, String::new()),
@@ -13,7 +13,7 @@ pub(super) fn reconciled(error: Option<&ReconcileError>) -> Condition {
     Condition::new(ConditionType::Reconciled, status, reason, message)
 }
 
-/// A condition nobody can tell, and why.
+/// Returns an unknown condition with its cause.
 pub(super) fn unknown(kind: ConditionType, reason: Reason, message: String) -> Condition {
     Condition::new(kind, ConditionStatus::Unknown, reason, message)
 }

@@ -1,4 +1,4 @@
-//! Whether a `DaemonSet` is ready: takes the facts about it, gives the `Ready` condition of plug-in or node proxy.
+//! Readiness of the `DaemonSet` of `IstioCNI` or `ZTunnel`.
 
 use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
@@ -6,7 +6,7 @@ use super::condition::unknown;
 use crate::Snapshot;
 use crate::snapshot::Source;
 
-/// The `Ready` condition by a `DaemonSet`.
+/// Returns the `Ready` condition for a `DaemonSet`.
 pub(super) fn ready(snapshot: &Snapshot, namespace: &str, name: &str) -> Condition {
     if let Err(error) = snapshot.readable(Source::DaemonSets) {
         let message = format!("failed to get readiness: {error}");

@@ -1,4 +1,4 @@
-//! What a revision depends on: takes its values as they would be computed, gives whether plug-in and node proxy are healthy.
+//! Health of the `IstioCNI` and `ZTunnel` that a revision depends on, according to its values.
 
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioRevision, Kind, ObjectKind, Reason, Status, Values,
@@ -10,7 +10,7 @@ use crate::Snapshot;
 use crate::snapshot::{Objects, Source};
 use crate::values::{ControlPlane, Pipeline};
 
-/// The `DependenciesHealthy` condition of a revision: the plug-in first, then the node proxy.
+/// Returns the `DependenciesHealthy` condition of a revision: `IstioCNI` first, then `ZTunnel`.
 pub(super) fn healthy(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
     let values = computed(snapshot, revision);
     let needs = |check: fn(&Values) -> bool| values.as_ref().is_some_and(check);
@@ -28,7 +28,7 @@ pub(super) fn healthy(snapshot: &Snapshot, revision: &IstioRevision) -> Conditio
     })
 }
 
-/// How one dependency is reported.
+/// A dependency and its reasons.
 struct Dependency {
     kind: ObjectKind,
     missing: Reason,
@@ -47,7 +47,7 @@ const ZTUNNEL: Dependency = Dependency {
     unhealthy: Reason::ZTunnelNotHealthy,
 };
 
-/// What is wrong with a dependency, if something is.
+/// Returns the condition of a dependency that is not healthy.
 fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Dependency) -> Option<Condition> {
     let kind = ConditionType::DependenciesHealthy;
     let name = dependency.kind.name();
@@ -71,7 +71,7 @@ fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Depe
     ))
 }
 
-/// The values as the pipeline gives them, TLS aside. A revision whose values cannot be computed depends on nothing.
+/// Returns the computed values without TLS. A revision whose values cannot be computed has no dependencies.
 fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     let version = revision.spec.version.parse().ok()?;
     let pipeline = Pipeline {
@@ -87,7 +87,7 @@ fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     pipeline.revision_values(plane, &version).ok()
 }
 
-/// On `OpenShift` unless switched off, elsewhere only if switched on.
+/// On `OpenShift` unless disabled, elsewhere only if enabled.
 fn needs_cni(computed: &Values) -> bool {
     let switched = values::flag(computed, &["pilot", "cni", "enabled"]);
     let openshift = values::text(computed, &["global", "platform"]) == Some("openshift");

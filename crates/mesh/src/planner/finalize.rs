@@ -1,4 +1,4 @@
-//! From first sight to the end of an object: takes an object that installs something, gives the finalizer's steps or the builder.
+//! Plans the finalizer of an object that installs releases.
 
 use mainstay_api::{Kind, Reason, Resource, names};
 
@@ -7,10 +7,11 @@ use crate::Snapshot;
 use crate::plan::{Action, Plan, ReleaseKey};
 use crate::snapshot::ReleaseFact;
 
-/// Puts the finalizer on, or takes away what was installed and then the finalizer; otherwise lets `reconcile` builder.
+/// Adds the finalizer, or uninstalls and then removes the finalizer; otherwise calls `reconcile`.
 ///
-/// The finalizer goes only once every release is known to be gone: not in the plan that removes it.
-pub(super) fn guarded<S: Kind>(
+/// The finalizer is removed only once every release is known to be gone, never in the plan that uninstalls
+/// one.
+pub(super) fn with_finalizer<S: Kind>(
     snapshot: &Snapshot,
     object: &Resource<S>,
     installs: impl FnOnce() -> Vec<ReleaseKey>,
@@ -20,7 +21,7 @@ pub(super) fn guarded<S: Kind>(
     let mut builder = PlanBuilder::for_object(snapshot, object);
     match (metadata.is_deleting(), metadata.has_finalizer()) {
         (true, false) => {}
-        (true, true) => take_away(snapshot, object, installs(), &mut builder),
+        (true, true) => uninstall(snapshot, object, installs(), &mut builder),
         (false, false) => {
             let finalizers = metadata
                 .finalizers
@@ -38,7 +39,7 @@ pub(super) fn guarded<S: Kind>(
     builder.plan()
 }
 
-fn take_away<S: Kind>(
+fn uninstall<S: Kind>(
     snapshot: &Snapshot,
     object: &Resource<S>,
     installs: Vec<ReleaseKey>,
@@ -62,7 +63,7 @@ fn take_away<S: Kind>(
     }
 }
 
-/// Those of `installs`, and of all that is known of the owner, that are not known to be gone.
+/// Returns the releases in `installs`, and all recorded releases of the owner, that are not known to be gone.
 fn remaining(snapshot: &Snapshot, owner: &str, installs: Vec<ReleaseKey>) -> Vec<ReleaseKey> {
     let mut left: Vec<ReleaseKey> = installs;
     for (key, _) in snapshot.releases_of(owner) {

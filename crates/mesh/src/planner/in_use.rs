@@ -1,4 +1,4 @@
-//! Whether something refers to a revision or a tag: takes the index, gives the `InUse` condition.
+//! The `InUse` condition of revisions and tags.
 
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, names,
@@ -9,13 +9,13 @@ use super::target;
 use crate::Snapshot;
 use crate::snapshot::Source;
 
-/// The `InUse` condition of a revision.
-pub(super) fn of_revision(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
+/// Returns the `InUse` condition of a revision.
+pub(super) fn revision_condition(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
     condition("revision", &revision_used(snapshot, revision))
 }
 
-/// The `InUse` condition of a tag.
-pub(super) fn of_tag(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Condition {
+/// Returns the `InUse` condition of a tag.
+pub(super) fn tag_condition(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Condition {
     condition("revision tag", &tag_used(snapshot, tag))
 }
 
@@ -42,7 +42,8 @@ fn condition(what: &str, used: &Result<bool, String>) -> Condition {
     )
 }
 
-/// A source that cannot be read makes the answer unknown, whatever the others say: nothing is deleted then either way.
+/// Whether a revision is in use. Unknown if any source cannot be read, even if another one shows a reference:
+/// nothing is deleted either way.
 pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, String> {
     listed(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
     workloads_listed(snapshot)?;
@@ -69,7 +70,7 @@ fn listed(snapshot: &Snapshot, source: Source) -> Result<(), String> {
     snapshot.readable(source).map_err(failed)
 }
 
-/// With this switch every namespace that says nothing is injected by the default revision.
+/// With `enableNamespacesByDefault` the default revision injects every namespace without injection labels.
 fn is_default_for_all(name: &str, revision: &IstioRevision) -> bool {
     name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
 }

@@ -1,4 +1,4 @@
-//! Istio: takes a mesh as it is wanted, gives its active revision, its tags, the end of old revisions, and its status.
+//! Plans `Istio`: active revision, tags, pruning, migration and status.
 
 use jiff::SignedDuration;
 use mainstay_api::{
@@ -15,38 +15,38 @@ use crate::snapshot::Source;
 use crate::values::{ControlPlane, Pipeline};
 use crate::{ReconcileError, Snapshot, Subject};
 
-/// How long an unused revision is kept unless set.
+/// Default of `inactiveRevisionDeletionGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// The revision that should be active.
+/// The requested active revision.
 struct Active {
     name: String,
     spec: RevisionSpec,
 }
 
-/// The plan of an Istio. One that goes away needs none: what it owns is collected.
+/// Returns the plan of an Istio. Empty while it is deleted: its objects are garbage-collected.
 pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, istio);
     if istio.metadata.is_deleting() {
         return builder.plan();
     }
-    warn_of_dead_field(istio, &mut builder);
-    let active = builder.check(wanted(snapshot, istio));
+    warn_about_deprecated_field(istio, &mut builder);
+    let active = builder.check(requested(snapshot, istio));
     let mut tags = None;
-    // Revisions that cannot be read are reported in the status; until they can, nothing is done about them.
+    // If revisions cannot be read, the status reports it and no revision is changed.
     if let Some(active) = active.as_ref().filter(|_| can_read_revisions(snapshot).is_ok()) {
-        let settled = settle(snapshot, istio, active, &mut builder);
+        let settled = apply_active(snapshot, istio, active, &mut builder);
         if builder.check(settled).is_some() {
             tags = tags::manage(snapshot, istio, &active.name, &mut builder);
             prune::prune(snapshot, istio, &active.name, &mut builder);
         }
     }
     builder.hold_back();
-    let moved = active
+    let progress = active
         .is_some()
         .then(|| migration::plan_progress(snapshot, istio, &mut builder))
         .flatten();
-    let status = status(snapshot, istio, (active.as_ref(), tags, moved), &builder);
+    let status = status(snapshot, istio, (active.as_ref(), tags, progress), &builder);
     let events = [ConditionType::TagsReconciled];
     let own = [ConditionType::Reconciled, ConditionType::TagsReconciled];
     let events = if builder.error().is_some() {
@@ -62,8 +62,8 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     })
 }
 
-/// Once per change of the spec: people who set it believe that it does something.
-fn warn_of_dead_field(istio: &Istio, builder: &mut PlanBuilder<'_>) {
+/// Warns about a field without effect, once per change of the spec.
+fn warn_about_deprecated_field(istio: &Istio, builder: &mut PlanBuilder<'_>) {
     let set = istio
         .spec
         .update_strategy
@@ -75,9 +75,9 @@ fn warn_of_dead_field(istio: &Istio, builder: &mut PlanBuilder<'_>) {
     }
 }
 
-/// The name of the revision an Istio wants, by the version its own version stands for.
+/// Returns the name of an Istio's active revision, according to its resolved version.
 pub fn active_revision_name(snapshot: &Snapshot, istio: &Istio) -> Result<String, ReconcileError> {
-    let version = resolve_version(snapshot, &istio.spec.version, || whose_version(istio))?;
+    let version = resolve_version(snapshot, &istio.spec.version, || version_owner(istio))?;
     Ok(revision_name(istio, &version.name()))
 }
 
@@ -88,11 +88,11 @@ fn revision_name(istio: &Istio, version: &str) -> String {
     }
 }
 
-fn whose_version(istio: &Istio) -> String {
+fn version_owner(istio: &Istio) -> String {
     format!("Istio version for {:?}", istio.name())
 }
 
-/// How long an unused revision of this Istio is kept.
+/// Returns the grace period before an unused revision of an Istio is deleted.
 #[must_use]
 pub fn grace_period(istio: &Istio) -> SignedDuration {
     let strategy = istio.spec.update_strategy.as_ref();
@@ -100,11 +100,11 @@ pub fn grace_period(istio: &Istio) -> SignedDuration {
     SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE_SECONDS).max(0))
 }
 
-fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> {
+fn requested(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> {
     let spec = &istio.spec;
     check_set("spec.version", &spec.version)?;
     check_set("spec.namespace", &spec.namespace)?;
-    let version = resolve_version(snapshot, &spec.version, || whose_version(istio))?;
+    let version = resolve_version(snapshot, &spec.version, || version_owner(istio))?;
     let name = revision_name(istio, &version.name());
     let plane = ControlPlane {
         revision: &name,
@@ -121,8 +121,8 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> 
     Ok(Active { name, spec })
 }
 
-/// Makes the active revision what it should be.
-fn settle(
+/// Creates or updates the active revision.
+fn apply_active(
     snapshot: &Snapshot,
     istio: &Istio,
     active: &Active,
@@ -149,8 +149,8 @@ fn create(istio: &Istio, active: &Active, builder: &mut PlanBuilder<'_>) {
     builder.add_with_event(Action::CreateRevision(new), &Reason::RevisionCreated, message);
 }
 
-/// A revision of that name that nobody controls is taken over, one of somebody else is left alone, and one that goes away is
-/// waited for.
+/// Updates a revision. One without a controlling owner is adopted, one with another owner is an error, and
+/// one that is being deleted is left until it is gone.
 fn update(
     istio: &Istio,
     active: &Active,
@@ -183,7 +183,7 @@ fn update(
     Ok(())
 }
 
-/// The owners it has, and us.
+/// Returns the current owners and this Istio.
 fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
     let mut owners = revision.metadata.owner_references.clone();
     if !revision.metadata.is_owned_by(&istio.metadata.uid) {
@@ -195,7 +195,7 @@ fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
 fn status(
     snapshot: &Snapshot,
     istio: &Istio,
-    (active, tags, moved): (Option<&Active>, Option<Condition>, Option<Progress>),
+    (active, tags, progress): (Option<&Active>, Option<Condition>, Option<Progress>),
     builder: &PlanBuilder<'_>,
 ) -> IstioStatus {
     let mut status = istio.status.clone();
@@ -208,16 +208,22 @@ fn status(
     if let Some(condition) = tags {
         status.conditions.set(condition, snapshot.now);
     }
-    report_migration(&mut status, snapshot, istio, moved);
+    report_migration(&mut status, snapshot, istio, progress);
     status.revisions = summary(snapshot, istio, is_creating(builder));
     status
 }
 
-/// How far the workloads are. What was said stays while the Istio itself is in error, and goes when no migration is asked for.
-fn report_migration(status: &mut IstioStatus, snapshot: &Snapshot, istio: &Istio, moved: Option<Progress>) {
-    if let Some(moved) = moved {
-        status.workload_migration = Some(moved.status);
-        status.conditions.set(moved.condition, snapshot.now);
+/// Sets the progress of the migration. It stays unchanged while the Istio has an error, and is removed when
+/// no migration is requested.
+fn report_migration(
+    status: &mut IstioStatus,
+    snapshot: &Snapshot,
+    istio: &Istio,
+    progress: Option<Progress>,
+) {
+    if let Some(progress) = progress {
+        status.workload_migration = Some(progress.status);
+        status.conditions.set(progress.condition, snapshot.now);
     } else if !requests_migration(istio) {
         status.workload_migration = None;
         status
@@ -232,7 +238,7 @@ fn is_creating(builder: &PlanBuilder<'_>) -> bool {
     actions.any(|action| matches!(action, Action::CreateRevision(_)))
 }
 
-/// The Istio's own error. Which revision is active stays as it was.
+/// Reports an error of the Istio itself. The active revision in the status stays.
 fn report(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError) {
     let (reason, unknown) = (Reason::ReconcileError, ConditionStatus::Unknown);
     let message = error.to_string();
@@ -249,21 +255,21 @@ fn report(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError)
     status.state = reason;
 }
 
-/// What the active revision says, or why it says nothing.
+/// Copies the conditions of the active revision, or reports why there are none.
 fn follow(status: &mut IstioStatus, snapshot: &Snapshot, active: &str) {
     let known = status.active_revision_name == active;
     active.clone_into(&mut status.active_revision_name);
     if let Err(error) = can_read_revisions(snapshot) {
         let message = format!("failed to get active IstioRevision: get failed: {error}");
         let unknown = (ConditionStatus::Unknown, Reason::FailedToGetActiveRevision);
-        return lament(status, snapshot, unknown, &message);
+        return set_both(status, snapshot, unknown, &message);
     }
     match snapshot.revisions().get(active).map(|revision| &revision.status) {
         None => {
             let missing = (ConditionStatus::False, Reason::ActiveRevisionNotFound);
-            lament(status, snapshot, missing, "active IstioRevision not found");
+            set_both(status, snapshot, missing, "active IstioRevision not found");
         }
-        // It has just been made: it will speak in a moment, and what was said of it holds until then.
+        // A new revision has no conditions yet: the previous ones apply until it has.
         Some(silent) if silent.conditions.is_empty() && known => {}
         Some(revision) => mirror(status, snapshot, revision),
     }
@@ -283,7 +289,7 @@ fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: &RevisionStat
     status.state = revision.state.clone();
 }
 
-fn lament(
+fn set_both(
     status: &mut IstioStatus,
     snapshot: &Snapshot,
     (holds, reason): (ConditionStatus, Reason),

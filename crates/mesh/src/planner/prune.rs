@@ -1,4 +1,4 @@
-//! Which revisions go: takes those an Istio owns, gives each one's prospect. Only what is known to be unused ever goes.
+//! Prunes inactive revisions that are known to be unused for the grace period.
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{ConditionStatus, ConditionType, Istio, IstioRevision, Reason, values};
@@ -8,24 +8,24 @@ use super::in_use::revision_used;
 use crate::plan::{Action, Precondition, Requeue};
 use crate::{Snapshot, Subject};
 
-/// What becomes of a revision.
+/// Whether a revision is pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneDecision {
-    /// It is the active one.
+    /// Kept: it is the active revision.
     Active,
-    /// Something refers to it.
+    /// Kept: it is in use.
     InUse,
-    /// Nobody can tell whether something does, so it stays.
+    /// Kept: whether it is in use is unknown.
     Unknown,
-    /// It is unused, and goes at this moment.
-    Until(Timestamp),
-    /// It is being deleted.
-    Going,
-    /// Nothing is ever deleted that another cluster may use.
+    /// Deleted at this time unless it is used again.
+    DeleteAt(Timestamp),
+    /// Being deleted already.
+    Deleting,
+    /// Kept: other clusters may use it.
     External,
 }
 
-/// What becomes of every revision of an Istio.
+/// Returns the decision about each revision of an Istio.
 pub fn prune_decisions<'a>(
     snapshot: &'a Snapshot,
     istio: &'a Istio,
@@ -33,20 +33,24 @@ pub fn prune_decisions<'a>(
     grace: SignedDuration,
 ) -> impl Iterator<Item = (&'a IstioRevision, PruneDecision)> {
     let owned = snapshot.revisions().owned_by(&istio.metadata.uid);
-    owned.map(move |revision| (revision, prospect(snapshot, istio, revision, (active, grace))))
+    owned.map(move |revision| {
+        let decision = if revision.name() == active {
+            PruneDecision::Active
+        } else {
+            decide(snapshot, istio, revision, grace)
+        };
+        (revision, decision)
+    })
 }
 
-fn prospect(
+fn decide(
     snapshot: &Snapshot,
     istio: &Istio,
     revision: &IstioRevision,
-    (active, grace): (&str, SignedDuration),
+    grace: SignedDuration,
 ) -> PruneDecision {
-    if revision.name() == active {
-        return PruneDecision::Active;
-    }
     if revision.metadata.is_deleting() {
-        return PruneDecision::Going;
+        return PruneDecision::Deleting;
     }
     if is_external(istio) {
         return PruneDecision::External;
@@ -54,9 +58,9 @@ fn prospect(
     let condition = revision.status.conditions.get(&ConditionType::InUse);
     match (condition.status, condition.last_transition_time) {
         (ConditionStatus::True, _) => PruneDecision::InUse,
-        // The status may be older than the index: both must agree that nothing refers to it.
+        // The status may be older than the index: both must show that it is unused.
         (ConditionStatus::False, Some(since)) => match revision_used(snapshot, revision) {
-            Ok(false) => PruneDecision::Until(since.after(grace)),
+            Ok(false) => PruneDecision::DeleteAt(since.after(grace)),
             Ok(true) => PruneDecision::InUse,
             Err(_) => PruneDecision::Unknown,
         },
@@ -64,13 +68,13 @@ fn prospect(
     }
 }
 
-/// Deletes what is due, and looks again when the next one is.
+/// Deletes the revisions that are due, and requeues the Istio when the next one is.
 pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, builder: &mut PlanBuilder<'_>) {
     let grace = super::grace_period(istio);
-    for (revision, prospect) in prune_decisions(snapshot, istio, active, grace) {
-        match prospect {
-            PruneDecision::Until(due) if due <= snapshot.now => delete(revision, builder),
-            PruneDecision::Until(due) => builder.requeue(Requeue::At(due)),
+    for (revision, decision) in prune_decisions(snapshot, istio, active, grace) {
+        match decision {
+            PruneDecision::DeleteAt(due) if due <= snapshot.now => delete(revision, builder),
+            PruneDecision::DeleteAt(due) => builder.requeue(Requeue::At(due)),
             _ => {}
         }
     }
@@ -78,13 +82,12 @@ pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, builder: &
 
 fn delete(revision: &IstioRevision, builder: &mut PlanBuilder<'_>) {
     let name = revision.name();
-    let seen = Precondition::for_object(Subject::revision(name), &revision.metadata);
-    let message =
-        format!("deleted IstioRevision {name:?}: nothing has referred to it for the whole grace period");
-    builder.add_with_event(Action::DeleteRevision(seen), &Reason::RevisionPruned, message);
+    let object = Precondition::for_object(Subject::revision(name), &revision.metadata);
+    let message = format!("deleted IstioRevision {name:?}: unused for the whole grace period");
+    builder.add_with_event(Action::DeleteRevision(object), &Reason::RevisionPruned, message);
 }
 
-/// An external control plane serves clusters that cannot be seen from here.
+/// An external control plane serves clusters that are not observed here.
 fn is_external(istio: &Istio) -> bool {
     let values = istio.spec.values.as_ref();
     values.and_then(|map| values::text(map, &["pilot", "env", "EXTERNAL_ISTIOD"])) == Some("true")

@@ -1,4 +1,4 @@
-//! Whether a control plane is ready: takes the facts about its Deployment, or about its webhook if it runs elsewhere.
+//! Readiness of a control plane: of its Deployment, or of its webhook if it is remote.
 
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioRevision, Reason, RevisionSpec, Status, names,
@@ -8,7 +8,7 @@ use super::condition::unknown;
 use crate::Snapshot;
 use crate::snapshot::Source;
 
-/// The `Ready` condition of a revision.
+/// Returns the `Ready` condition of a revision.
 pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
     let (source, found) = if spec.is_remote() {
         (Source::Webhooks, remote(snapshot, spec))
@@ -26,8 +26,8 @@ pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
     Condition::new(ConditionType::Ready, status, reason, message)
 }
 
-/// Whether anybody may be sent to a revision: all of it is installed, its webhook too, and it is ready, by a status that is about the revision
-/// as it is now. Its Deployment alone may be ready long before the rest is there.
+/// Whether workloads may use a revision: it is installed completely, including its webhook, and ready,
+/// according to a status of its current generation. Its Deployment alone may be ready long before.
 pub(crate) fn is_serving(revision: &IstioRevision) -> bool {
     let conditions = &revision.status.conditions;
     revision.status.observed_generation() >= revision.metadata.generation
@@ -36,9 +36,9 @@ pub(crate) fn is_serving(revision: &IstioRevision) -> bool {
         && !revision.metadata.is_deleting()
 }
 
-type Found = Result<(), (Reason, String)>;
+type Readiness = Result<(), (Reason, String)>;
 
-fn local(snapshot: &Snapshot, spec: &RevisionSpec) -> Found {
+fn local(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
     let not_ready = |message: &str| Err((Reason::IstiodNotReady, message.to_owned()));
     match snapshot.deployment(&spec.namespace, &names::istiod(spec.revision())) {
         None => not_ready("istiod Deployment not found"),
@@ -48,7 +48,7 @@ fn local(snapshot: &Snapshot, spec: &RevisionSpec) -> Found {
     }
 }
 
-fn remote(snapshot: &Snapshot, spec: &RevisionSpec) -> Found {
+fn remote(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
     let name = names::injector(spec.revision(), &spec.namespace);
     let not_ready = |message: String| Err((Reason::RemoteIstiodNotReady, message));
     let Some(webhook) = snapshot.webhook(&name) else {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_revision_of_which_a_part_is_missing() {
+    fn a_revision_serves_only_when_reconciled_and_ready() {
         check(2, "True", "True", true);
         check(2, "False", "True", false);
         check(2, "Unknown", "True", false);

@@ -1,4 +1,4 @@
-//! Releases: takes those an object wants, gives the steps from those it has. What is applied already needs no step.
+//! Plans releases: installs and uninstalls what differs from the requested releases.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::plan::{Action, Release, ReleaseKey};
 use crate::snapshot::ReleaseFact;
 use crate::{Library, ReconcileError, Resolution, Snapshot};
 
-/// The key of a release of an object.
+/// Returns the key of a release of an object.
 pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) -> ReleaseKey {
     ReleaseKey {
         owner: object.metadata.uid.clone(),
@@ -18,23 +18,30 @@ pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) 
     }
 }
 
-/// A release of an object.
+/// A chart of a version.
+pub(super) struct Chart<'a> {
+    pub(super) name: &'static str,
+    pub(super) version: &'a str,
+}
+
+/// Creates a release of an object.
 pub(super) fn release<S: Kind>(
     object: &Resource<S>,
     key: ReleaseKey,
-    (chart, version): (&'static str, &str),
+    chart: Chart<'_>,
     values: Values,
 ) -> Release {
     Release {
         key,
-        chart,
-        version: version.to_owned(),
+        chart: chart.name,
+        version: chart.version.to_owned(),
         values,
         owner: object.owner_reference(),
     }
 }
 
-/// Adds what must be removed, then what must be installed. `former` are releases that may be there though nothing is known.
+/// Uninstalls obsolete releases, then installs outdated ones. `former` are releases that may exist although
+/// they are not recorded.
 pub(super) fn settle(
     snapshot: &Snapshot,
     builder: &mut PlanBuilder<'_>,
@@ -61,7 +68,7 @@ fn obsolete(snapshot: &Snapshot, owner: &str, wanted: &[Release], former: &[Rele
     left
 }
 
-/// Why a release must be looked at, if it must.
+/// Returns why a release must be installed, if it must.
 fn outdated(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
     match snapshot.release(&release.key) {
         None | Some(ReleaseFact::Absent | ReleaseFact::Present) => Some(Reason::ReleaseMissing),
@@ -70,7 +77,7 @@ fn outdated(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
     }
 }
 
-/// Whether charts of this version are here. A revision names a version, never an alias.
+/// Checks that the charts of a version are available. A revision has a version, never an alias.
 pub(super) fn check_charts(
     library: &Library,
     chart: &'static str,

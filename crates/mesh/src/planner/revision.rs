@@ -1,4 +1,4 @@
-//! `IstioRevision`: takes one control plane as it is wanted, gives its releases, its end, and its status.
+//! Plans `IstioRevision`: releases, finalizer and status.
 
 use mainstay_api::{
     ConditionType, IstioRevision, ObjectKind, RevisionStatus, derive_state, names, takes_precedence, values,
@@ -6,17 +6,17 @@ use mainstay_api::{
 
 use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
-use super::finalize::guarded;
-use super::release::{check_charts, key, release, settle};
+use super::finalize::with_finalizer;
+use super::release::{Chart, check_charts, key, release, settle};
 use super::target::{check_namespace, check_set};
 use super::{dependency, in_use, readiness};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::snapshot::Source;
 use crate::{Invalid, ReconcileError, Snapshot};
 
-/// The plan of a revision.
+/// Returns the plan of a revision.
 pub(super) fn plan(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
-    guarded(
+    with_finalizer(
         snapshot,
         revision,
         || charts(snapshot, revision).map(|(_, key)| key).collect(),
@@ -24,7 +24,8 @@ pub(super) fn plan(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
     )
 }
 
-/// The charts of a revision and where they go: istiod where it lives, base only for the default one and beside the operator.
+/// Returns the charts of a revision with their releases: istiod in its namespace, and base, for the default
+/// revision only, in the namespace of the operator.
 fn charts<'a>(
     snapshot: &'a Snapshot,
     revision: &'a IstioRevision,
@@ -72,12 +73,21 @@ fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>,
     check_namespace(snapshot, &spec.namespace)?;
     check_charts(&snapshot.library, names::ISTIOD_CHART, &spec.version)?;
     let releases = charts(snapshot, revision);
-    let releases =
-        releases.map(|(chart, key)| release(revision, key, (chart, &spec.version), values.clone()));
+    let releases = releases.map(|(chart, key)| {
+        release(
+            revision,
+            key,
+            Chart {
+                name: chart,
+                version: &spec.version,
+            },
+            values.clone(),
+        )
+    });
     Ok(releases.collect())
 }
 
-/// Name and namespace must be what the values say. Missing values are events later.
+/// Name and namespace must match the values. Missing values are reported later.
 fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     let Some(map) = &revision.spec.values else {
         return Ok(());
@@ -95,7 +105,7 @@ fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     }
 }
 
-/// A tag of the same name keeps it if it was first. A tag that cannot be read might be such a one.
+/// An older tag of the same name keeps it. If tags cannot be read, such a tag might exist.
 fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), ReconcileError> {
     let source = Source::Objects(ObjectKind::IstioRevisionTag);
     snapshot
@@ -121,7 +131,7 @@ fn status(snapshot: &Snapshot, revision: &IstioRevision, error: Option<&Reconcil
     status.state = derive_state(&deciding);
     for condition in deciding
         .into_iter()
-        .chain([in_use::of_revision(snapshot, revision)])
+        .chain([in_use::revision_condition(snapshot, revision)])
     {
         status.conditions.set(condition, snapshot.now);
     }

@@ -1,6 +1,7 @@
-//! `IstioRevisionTag`: takes an alias as it is wanted, gives its releases, its end, and its status.
+//! Plans `IstioRevisionTag`: releases, finalizer and status.
 //!
-//! A tag on an Istio follows the active revision, but only once that is ready: until then the tag stays where it is, and says so.
+//! A tag that refers to an Istio moves to its active revision only once that is ready, and reports what it
+//! waits for.
 
 use mainstay_api::{
     ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, TagStatus, TargetKind, derive_state,
@@ -10,23 +11,23 @@ use serde_json::Value;
 
 use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
-use super::finalize::guarded;
+use super::finalize::with_finalizer;
 use super::in_use;
 use super::readiness::is_serving;
-use super::release::{check_charts, key, release, settle};
+use super::release::{Chart, check_charts, key, release, settle};
 use super::target::{read, resolve};
 use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
 use crate::{Invalid, ReconcileError, Snapshot};
 
-/// Where a tag points, and what it waits for.
-struct Aim<'a> {
+/// The revision a tag refers to, and the one it waits for.
+struct TagTarget<'a> {
     revision: &'a IstioRevision,
     waits_for: Option<&'a str>,
 }
 
-/// The plan of a tag.
+/// Returns the plan of a tag.
 pub(super) fn plan(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
-    guarded(
+    with_finalizer(
         snapshot,
         tag,
         || installed(snapshot, tag),
@@ -34,7 +35,7 @@ pub(super) fn plan(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
     )
 }
 
-/// What the tag has installed by its own account.
+/// Returns the releases the tag has installed according to its status.
 fn installed(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Vec<ReleaseKey> {
     let home = &tag.status.istiod_namespace;
     let webhooks = (!home.is_empty()).then(|| webhooks_key(tag, home));
@@ -45,7 +46,7 @@ fn webhooks_key(tag: &IstioRevisionTag, namespace: &str) -> ReleaseKey {
     key(tag, namespace, names::release(tag.name(), names::TAGS_CHART))
 }
 
-/// Only the default tag brings the default validator.
+/// Only the default tag installs the default validator.
 fn base_key(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<ReleaseKey> {
     let name = || names::release(tag.name(), names::BASE_CHART);
     let is_default = tag.name() == names::DEFAULT_REVISION;
@@ -54,18 +55,18 @@ fn base_key(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<ReleaseKey> {
 
 fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, tag);
-    let aim = builder.check(aim(snapshot, tag));
-    if let Some(aim) = &aim {
-        let former = former_webhooks(tag, aim.revision);
+    let target = builder.check(resolve_target(snapshot, tag));
+    if let Some(target) = &target {
+        let former = former_webhooks(tag, target.revision);
         settle(
             snapshot,
             &mut builder,
-            releases(snapshot, tag, aim.revision),
+            releases(snapshot, tag, target.revision),
             &former,
         );
     }
     builder.hold_back();
-    let status = status(snapshot, tag, aim.as_ref(), builder.error());
+    let status = status(snapshot, tag, target.as_ref(), builder.error());
     let moved = moved(&tag.status, &status);
     let events = [ConditionType::Reconciled, ConditionType::InUse];
     let mut plan = builder.plan_with_status(StatusUpdate {
@@ -74,39 +75,47 @@ fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
         events: &events,
         wrap: NewStatus::Tag,
     });
-    tell_move(&mut plan, moved);
+    add_move_event(&mut plan, moved);
     plan
 }
 
-/// The webhooks in the namespace the tag comes from, if it has left it.
+/// Returns the release in the previous namespace, if the tag has moved to another one.
 fn former_webhooks(tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<ReleaseKey> {
     let home = &tag.status.istiod_namespace;
     let left = !home.is_empty() && *home != revision.spec.namespace;
     left.then(|| webhooks_key(tag, home)).into_iter().collect()
 }
 
-fn aim<'a>(snapshot: &'a Snapshot, tag: &IstioRevisionTag) -> Result<Aim<'a>, ReconcileError> {
+fn resolve_target<'a>(
+    snapshot: &'a Snapshot,
+    tag: &IstioRevisionTag,
+) -> Result<TagTarget<'a>, ReconcileError> {
     check(snapshot, tag)?;
     let wanted = resolve(snapshot, &tag.spec.target_ref)?;
     if wanted.spec.is_remote() {
         return Err(Invalid::RemoteTarget.into());
     }
-    let aim = match held_by(snapshot, tag, wanted) {
-        Some(current) => Aim {
+    let target = match held_revision(snapshot, tag, wanted) {
+        Some(current) => TagTarget {
             revision: current,
             waits_for: Some(wanted.name()),
         },
-        None => Aim {
+        None => TagTarget {
             revision: wanted,
             waits_for: None,
         },
     };
-    check_charts(&snapshot.library, names::TAGS_CHART, &aim.revision.spec.version)?;
-    Ok(aim)
+    check_charts(
+        &snapshot.library,
+        names::TAGS_CHART,
+        &target.revision.spec.version,
+    )?;
+    Ok(target)
 }
 
-/// The revision a floating tag stays on: the one it points to, while that is there to stay and the new one is not ready.
-fn held_by<'a>(
+/// Returns the revision a floating tag stays on: its current one, while that is not being deleted and the new
+/// one is not ready.
+fn held_revision<'a>(
     snapshot: &'a Snapshot,
     tag: &IstioRevisionTag,
     wanted: &IstioRevision,
@@ -145,38 +154,45 @@ fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileErr
     }
 }
 
-/// The revision's values with the tag's name; the default tag also makes the revision the default one.
+/// Returns the releases: the values of the revision with the name of the tag. The default tag also makes the
+/// revision the default.
 fn releases(snapshot: &Snapshot, tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<Release> {
     let spec = &revision.spec;
+    let chart = |name| Chart {
+        name,
+        version: &spec.version,
+    };
     let mut values = spec.values.clone().unwrap_or_default();
     values.insert("revisionTags".into(), Value::Array(vec![tag.name().into()]));
     let base = base_key(snapshot, tag).map(|key| {
         let mut values = values.clone();
         values.insert("defaultRevision".into(), revision.name().into());
-        release(tag, key, (names::BASE_CHART, &spec.version), values)
+        release(tag, key, chart(names::BASE_CHART), values)
     });
     let key = webhooks_key(tag, &spec.namespace);
-    let webhooks = release(tag, key, (names::TAGS_CHART, &spec.version), values);
+    let webhooks = release(tag, key, chart(names::TAGS_CHART), values);
     [webhooks].into_iter().chain(base).collect()
 }
 
 fn status(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
-    aim: Option<&Aim<'_>>,
+    target: Option<&TagTarget<'_>>,
     error: Option<&ReconcileError>,
 ) -> TagStatus {
     let mut status = tag.status.clone();
     let mut reconciled = reconciled(error);
-    if let (None, Some(aim)) = (error, aim) {
-        aim.revision.name().clone_into(&mut status.istio_revision);
-        status.istiod_namespace.clone_from(&aim.revision.spec.namespace);
-        if let Some(wanted) = aim.waits_for {
-            let current = aim.revision.name();
+    if let (None, Some(target)) = (error, target) {
+        target.revision.name().clone_into(&mut status.istio_revision);
+        status
+            .istiod_namespace
+            .clone_from(&target.revision.spec.namespace);
+        if let Some(wanted) = target.waits_for {
+            let current = target.revision.name();
             reconciled.message = format!("stays on IstioRevision {current:?} until {wanted:?} is ready");
         }
     }
-    let conditions = [reconciled, in_use::of_tag(snapshot, tag)];
+    let conditions = [reconciled, in_use::tag_condition(snapshot, tag)];
     status.observed_generation = tag.metadata.generation;
     status.state = derive_state(&conditions);
     for condition in conditions {
@@ -190,8 +206,8 @@ fn moved(old: &TagStatus, new: &TagStatus) -> Option<String> {
     (!from.is_empty() && from != to).then(|| format!("moved from IstioRevision {from:?} to {to:?}"))
 }
 
-/// A move is events after the status that records it, so that it is events once.
-fn tell_move(plan: &mut Plan, moved: Option<String>) {
+/// Adds the event about a move after the status that records it, so that it is sent once.
+fn add_move_event(plan: &mut Plan, moved: Option<String>) {
     let written = plan
         .steps
         .iter()

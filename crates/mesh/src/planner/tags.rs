@@ -1,4 +1,4 @@
-//! Managed tags: takes the tags an Istio wants and those it has, gives the steps between and what stands in the way of each.
+//! Plans the tags an Istio manages, and reports why a requested tag cannot be created.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +13,16 @@ use crate::plan::{Action, Change, NewObject, Precondition};
 use crate::snapshot::{may_be_active, requested_tags};
 use crate::{Snapshot, Subject};
 
-/// Why a tag is not as the Istio wants it.
+/// Why a tag is not as the Istio requests it.
 struct Obstacle {
     reason: Reason,
     message: String,
-    /// Whether the user must know. A tag that nobody listed and somebody else already made is just as well.
-    serious: bool,
+    /// Whether the condition becomes false. Not if the tag is implicit and already exists.
+    is_serious: bool,
 }
 
-/// Adds the steps; gives the condition about them. No tag may have the name of the active revision.
+/// Adds the steps and returns the `TagsReconciled` condition. No tag may have the name of the active
+/// revision.
 pub(super) fn manage(
     snapshot: &Snapshot,
     istio: &Istio,
@@ -35,7 +36,7 @@ pub(super) fn manage(
             obstacles.push(obstacle);
         } else {
             wanted.insert(tag.as_str());
-            obstacles.extend(want(snapshot, istio, tag, builder));
+            obstacles.extend(apply(snapshot, istio, tag, builder));
         }
     }
     let mut managed = !listed.is_empty();
@@ -43,19 +44,19 @@ pub(super) fn manage(
     for tag in owned.filter(|tag| is_ours(tag, istio)) {
         managed = true;
         if !wanted.contains(tag.name()) {
-            obstacles.extend(give_up(snapshot, tag, active, builder));
+            obstacles.extend(remove(snapshot, tag, active, builder));
         }
     }
-    let told_before = istio
+    let was_reported = istio
         .status
         .conditions
         .find(&ConditionType::TagsReconciled)
         .is_some();
-    (managed || told_before).then(|| condition(&obstacles))
+    (managed || was_reported).then(|| condition(&obstacles))
 }
 
 fn condition(obstacles: &[Obstacle]) -> Condition {
-    let first = obstacles.iter().find(|obstacle| obstacle.serious);
+    let first = obstacles.iter().find(|obstacle| obstacle.is_serious);
     let messages: Vec<&str> = obstacles
         .iter()
         .map(|obstacle| obstacle.message.as_str())
@@ -67,10 +68,11 @@ fn condition(obstacles: &[Obstacle]) -> Condition {
     Condition::new(ConditionType::TagsReconciled, status, reason, messages.join("; "))
 }
 
-/// A tag this Istio may not have, even if it has it: an older Istio lists it, or it is the name of the active revision.
+/// Returns why this Istio may not have a tag, even if it has it: an older Istio requests it, or it is the
+/// name of the active revision.
 fn denied(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Option<Obstacle> {
     if name == active {
-        let message = format!("tag {name:?} cannot be made: it is the name of the active IstioRevision");
+        let message = format!("tag {name:?} cannot be created: it is the name of the active IstioRevision");
         return Some(taken(istio, message));
     }
     let older = older_claimant(snapshot, istio, name)?;
@@ -80,15 +82,15 @@ fn denied(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Optio
             "tag {name:?} belongs to Istio {:?}, which is older and lists it too",
             older.name()
         ),
-        serious: true,
+        is_serious: true,
     })
 }
 
-/// A wanted tag is made or mended, unless the name belongs to somebody else.
-fn want(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) -> Option<Obstacle> {
+/// Creates or updates a requested tag, unless the name has another owner.
+fn apply(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) -> Option<Obstacle> {
     match snapshot.tags().get(name) {
         Some(tag) if is_ours(tag, istio) => {
-            mend(istio, tag, builder);
+            update(istio, tag, builder);
             None
         }
         Some(_) => Some(taken(
@@ -97,24 +99,24 @@ fn want(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuilde
         )),
         None if snapshot.revisions().get(name).is_some() => Some(taken(
             istio,
-            format!("tag {name:?} cannot be made while an IstioRevision of that name exists"),
+            format!("tag {name:?} cannot be created while an IstioRevision of that name exists"),
         )),
         None => {
-            if let Some(other) = serving(snapshot, name) {
+            if let Some(other) = istio_with_active_revision(snapshot, name) {
                 let whose = format!("the active IstioRevision of Istio {:?}", other.name());
                 return Some(taken(
                     istio,
-                    format!("tag {name:?} cannot be made: it is the name of {whose}"),
+                    format!("tag {name:?} cannot be created: it is the name of {whose}"),
                 ));
             }
-            make(istio, name, builder);
+            create(istio, name, builder);
             None
         }
     }
 }
 
-/// The Istio whose active revision has this name, whether it is there already or about to be: a tag must not snatch it.
-fn serving<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Istio> {
+/// Returns the Istio whose active revision has this name, even before it exists: a tag must not take it.
+fn istio_with_active_revision<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Istio> {
     let mut others = snapshot
         .istios()
         .iter()
@@ -130,7 +132,7 @@ fn taken(istio: &Istio, message: String) -> Obstacle {
     Obstacle {
         reason: Reason::TagNameTaken,
         message,
-        serious: strategy.is_some_and(|strategy| strategy.revision_tags.is_some()),
+        is_serious: strategy.is_some_and(|strategy| strategy.revision_tags.is_some()),
     }
 }
 
@@ -140,13 +142,13 @@ fn older_claimant<'a>(snapshot: &'a Snapshot, istio: &Istio, tag: &str) -> Optio
         .find(|other| takes_precedence(&other.metadata, &istio.metadata))
 }
 
-/// Ours is what this very Istio controls.
+/// Whether this Istio is the controlling owner.
 fn is_ours(tag: &IstioRevisionTag, istio: &Istio) -> bool {
     let controller = tag.metadata.controller();
     controller.is_some_and(|owner| !owner.uid.is_empty() && owner.uid == istio.metadata.uid)
 }
 
-fn make(istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) {
+fn create(istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) {
     let new = NewObject {
         name: name.to_owned(),
         owner: istio.owner_reference(),
@@ -163,7 +165,7 @@ fn wanted_spec(istio: &Istio) -> TagSpec {
     }
 }
 
-fn mend(istio: &Istio, tag: &IstioRevisionTag, builder: &mut PlanBuilder<'_>) {
+fn update(istio: &Istio, tag: &IstioRevisionTag, builder: &mut PlanBuilder<'_>) {
     let spec = wanted_spec(istio);
     if tag.spec == spec || tag.metadata.is_deleting() {
         return;
@@ -176,9 +178,10 @@ fn mend(istio: &Istio, tag: &IstioRevisionTag, builder: &mut PlanBuilder<'_>) {
     builder.add(Action::UpdateTag(change), Reason::TagUpdated);
 }
 
-/// A tag that is no longer wanted goes once nothing refers to it: before, its workloads would silently lose their injector. One
-/// that keeps the active revision from its name goes at once, since the revision takes over for the same workloads.
-fn give_up(
+/// Deletes a tag that is no longer requested once nothing refers to it: its workloads would silently lose
+/// their injector. A tag with the name of the active revision is deleted at once, because the revision
+/// replaces it for the same workloads.
+fn remove(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
     active: &str,
@@ -191,8 +194,8 @@ fn give_up(
     if name != active && snapshot.references().uses_tag(name) {
         return Some(Obstacle {
             reason: Reason::TagStillInUse,
-            message: format!("tag {name:?} is to go, but kept while workloads refer to it"),
-            serious: true,
+            message: format!("tag {name:?} is no longer requested, but kept while workloads refer to it"),
+            is_serious: true,
         });
     }
     let seen = Precondition::for_object(Subject::tag(name), &tag.metadata);

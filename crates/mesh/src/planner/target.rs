@@ -1,5 +1,4 @@
-//! Where a reference leads: takes a `targetRef`, gives a revision. Also: which version a name stands for, whether a namespace
-//! can be installed into.
+//! Resolves references and version names, and checks namespaces.
 
 use mainstay_api::{IstioRevision, ObjectKind, TargetKind, TargetReference};
 use mainstay_catalog::Version;
@@ -7,7 +6,7 @@ use mainstay_catalog::Version;
 use crate::snapshot::Source;
 use crate::{Invalid, ReconcileError, Resolution, Snapshot};
 
-/// The revision a reference leads to: that one, or the active one of an Istio.
+/// Returns the revision a reference resolves to: that revision, or the active one of an Istio.
 pub(super) fn resolve<'a>(
     snapshot: &'a Snapshot,
     target: &TargetReference,
@@ -38,7 +37,7 @@ fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, Reconci
     }
 }
 
-/// Whether a kind can be read.
+/// Checks that a kind can be read.
 pub(super) fn read(
     snapshot: &Snapshot,
     kind: ObjectKind,
@@ -56,7 +55,7 @@ fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Resul
         })
 }
 
-/// The version a name stands for. `what` says whose, as upstream does.
+/// Returns the version that a name resolves to. `what` is upstream's description of the name in an error.
 pub(crate) fn resolve_version(
     snapshot: &Snapshot,
     name: &str,
@@ -73,14 +72,18 @@ pub(crate) fn resolve_version(
     }
 }
 
-/// What every chart needs: a version, a namespace, and that the namespace is there to stay.
-pub(super) fn check_place(snapshot: &Snapshot, version: &str, namespace: &str) -> Result<(), ReconcileError> {
+/// Checks that version and namespace are set, and that the namespace exists and is not being deleted.
+pub(super) fn check_version_and_namespace(
+    snapshot: &Snapshot,
+    version: &str,
+    namespace: &str,
+) -> Result<(), ReconcileError> {
     check_set("version", version)?;
     check_set("namespace", namespace)?;
     check_namespace(snapshot, namespace)
 }
 
-/// A field must not be empty.
+/// Checks that a field is set.
 pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), ReconcileError> {
     if value.is_empty() {
         Err(Invalid::NotSet(field).into())
@@ -89,7 +92,7 @@ pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), Reconcil
     }
 }
 
-/// A namespace must be there, and there to stay.
+/// Checks that a namespace exists and is not being deleted.
 pub(super) fn check_namespace(snapshot: &Snapshot, name: &str) -> Result<(), ReconcileError> {
     readable(snapshot, Source::Namespaces, "get failed: ")?;
     match snapshot.namespace(name) {

@@ -1,5 +1,5 @@
-//! Remote control planes: takes the injector's webhook configuration, gives a question when one is due, and a write when the
-//! answer differs from what is written.
+//! Plans webhook configurations of remote control planes: probes that are due, and annotations when the
+//! result changed.
 
 use jiff::SignedDuration;
 use mainstay_api::{ObjectKind, Reason, names};
@@ -9,24 +9,24 @@ use crate::plan::{Action, Plan, ProbeRequest, Requeue};
 use crate::snapshot::{ProbeResult, Webhook};
 use crate::{Snapshot, Subject};
 
-const DEFAULT_PERIOD: u32 = 3;
-const DEFAULT_TIMEOUT: u32 = 5;
+const DEFAULT_PERIOD_SECONDS: u32 = 3;
+const DEFAULT_TIMEOUT_SECONDS: u32 = 5;
 const DEFAULT_PORT: u16 = 443;
 
-/// Why nobody can be asked, in upstream's words.
+/// Upstream's messages for a webhook that cannot be probed.
 const NO_WEBHOOKS: &str = "mutatingwebhookconfiguration contains no webhooks";
 const NO_SERVICE: &str = "missing webhooks[].clientConfig.service";
 const NO_BUNDLE: &str =
     "webhooks[].clientConfig.caBundle hasn't been set; check if the remote istiod can access this cluster";
 
-/// The plan of a webhook configuration: nothing, unless a remote revision owns it.
+/// Returns the plan of a webhook configuration. Empty unless a remote revision owns it.
 pub(super) fn plan(snapshot: &Snapshot, webhook: &Webhook) -> Plan {
     let subject = Subject::Webhook(webhook.metadata.name.clone());
     let mut builder = PlanBuilder::for_subject(snapshot, subject, &webhook.metadata);
     if is_remote(snapshot, webhook) && !webhook.metadata.is_deleting() {
         match request(webhook) {
-            Ok(request) => ask(snapshot, webhook, request, &mut builder),
-            Err(reason) => write(webhook, (false, reason), &mut builder),
+            Ok(request) => probe(snapshot, webhook, request, &mut builder),
+            Err(reason) => annotate(webhook, false, reason, &mut builder),
         }
     }
     builder.plan()
@@ -53,11 +53,11 @@ fn request(webhook: &Webhook) -> Result<ProbeRequest, &'static str> {
         webhook: webhook.metadata.name.clone(),
         url: format!("https://{}.{}.svc:{port}/ready", service.name, service.namespace),
         ca_bundle: client.ca_bundle.clone(),
-        timeout_seconds: seconds(webhook, names::PROBE_TIMEOUT, DEFAULT_TIMEOUT),
+        timeout_seconds: seconds(webhook, names::PROBE_TIMEOUT, DEFAULT_TIMEOUT_SECONDS),
     })
 }
 
-/// A number of seconds a user set; at least one, so that nobody is asked without pause.
+/// Returns a number of seconds from an annotation, at least 1.
 fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
     let set = webhook
         .metadata
@@ -67,12 +67,16 @@ fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
     set.unwrap_or(default).max(1)
 }
 
-fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &mut PlanBuilder<'_>) {
-    let period = SignedDuration::from_secs(i64::from(seconds(webhook, names::PROBE_PERIOD, DEFAULT_PERIOD)));
+fn probe(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &mut PlanBuilder<'_>) {
+    let period = SignedDuration::from_secs(i64::from(seconds(
+        webhook,
+        names::PROBE_PERIOD,
+        DEFAULT_PERIOD_SECONDS,
+    )));
     let last = snapshot.probe(&webhook.metadata.name);
     let due = last.and_then(|last| last.at.checked_add(period).ok());
     if let Some(ProbeResult { ready, reason, .. }) = last {
-        write(webhook, (*ready, reason), builder);
+        annotate(webhook, *ready, reason, builder);
     }
     match due {
         Some(due) if due > snapshot.now => builder.requeue(Requeue::At(due)),
@@ -80,7 +84,7 @@ fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &
     }
 }
 
-fn write(webhook: &Webhook, (ready, reason): (bool, &str), builder: &mut PlanBuilder<'_>) {
+fn annotate(webhook: &Webhook, ready: bool, reason: &str, builder: &mut PlanBuilder<'_>) {
     let annotations = &webhook.metadata.annotations;
     let written = |key: &str| annotations.get(key).map(String::as_str);
     let status = if ready { "true" } else { "false" };

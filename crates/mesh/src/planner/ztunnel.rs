@@ -1,20 +1,20 @@
-//! `ZTunnel`: takes the node proxy as it is wanted, gives its release, its end, and its status.
+//! Plans `ZTunnel`: release, finalizer and status.
 
 use mainstay_api::{ConditionType, IstioRevision, ZTunnel, ZTunnelStatus, derive_state, names};
 
 use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::daemonset;
-use super::finalize::guarded;
-use super::release::{key, release, settle};
-use super::target::{check_place, resolve, resolve_version};
+use super::finalize::with_finalizer;
+use super::release::{Chart, key, release, settle};
+use super::target::{check_version_and_namespace, resolve, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
 
-/// The plan of the node proxy.
+/// Returns the plan of the node proxy.
 pub(super) fn plan(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
-    guarded(
+    with_finalizer(
         snapshot,
         ztunnel,
         || vec![release_key(ztunnel)],
@@ -48,13 +48,13 @@ fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
     })
 }
 
-/// The control plane it belongs to, if it names one.
+/// Returns its control plane, if it refers to one.
 fn control_plane<'a>(
     snapshot: &'a Snapshot,
     ztunnel: &ZTunnel,
 ) -> Result<Option<&'a IstioRevision>, ReconcileError> {
     let spec = &ztunnel.spec;
-    check_place(snapshot, &spec.version, &spec.namespace)?;
+    check_version_and_namespace(snapshot, &spec.version, &spec.namespace)?;
     spec.target_ref
         .as_ref()
         .map(|target| resolve(snapshot, target))
@@ -73,7 +73,10 @@ fn wanted(
     Ok(release(
         ztunnel,
         release_key(ztunnel),
-        (names::ZTUNNEL_CHART, &version.name()),
+        Chart {
+            name: names::ZTUNNEL_CHART,
+            version: &version.name(),
+        },
         values,
     ))
 }

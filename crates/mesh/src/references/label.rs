@@ -1,4 +1,4 @@
-//! What labels and annotations ask for: takes them, gives the name of a revision or a tag. Knows nothing of which exist.
+//! Parses labels and annotations into the name of a revision or tag, which may not exist.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,11 @@ use mainstay_api::names::{
     DEFAULT_REVISION, INJECT_LABEL, INJECTION_ENABLED, INJECTION_LABEL, REVISION_LABEL,
 };
 
-/// Labels or annotations as Kubernetes keeps them.
+/// Labels or annotations.
 pub type Labels = BTreeMap<String, String>;
 
-/// What a namespace asks for: `istio-injection: enabled` beats a revision, as in the webhooks' selectors.
+/// Returns what the labels of a namespace request. `istio-injection: enabled` takes precedence over a
+/// revision, as in the selectors of the webhooks.
 #[must_use]
 pub fn namespace_reference(labels: &Labels) -> Option<&str> {
     match word(labels, INJECTION_LABEL) {
@@ -18,7 +19,8 @@ pub fn namespace_reference(labels: &Labels) -> Option<&str> {
     }
 }
 
-/// What a pod asks for: an explicit "false" beats everything, a revision beats a plain "true".
+/// Returns what the labels of a pod request. "false" takes precedence over everything, a revision over
+/// "true".
 #[must_use]
 pub fn pod_reference(labels: &Labels) -> Option<&str> {
     match (word(labels, INJECT_LABEL), word(labels, REVISION_LABEL)) {
@@ -29,7 +31,7 @@ pub fn pod_reference(labels: &Labels) -> Option<&str> {
     }
 }
 
-/// Who injected a pod: always a revision, never a tag.
+/// Returns the revision that injected a pod, never a tag.
 #[must_use]
 pub fn injected_revision(annotations: &Labels) -> Option<&str> {
     word(annotations, REVISION_LABEL)
@@ -52,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_namespace_asks_for() {
+    fn references_of_namespaces() {
         let check = |text: &str, expected| assert_eq!(namespace_reference(&labels(text)), expected, "{text}");
         check("", None);
         check("istio-injection=enabled", Some("default"));
@@ -64,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_asks_for() {
+    fn references_of_pods() {
         let check = |text: &str, expected| assert_eq!(pod_reference(&labels(text)), expected, "{text}");
         check("", None);
         check("sidecar.istio.io/inject=false", None);
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn who_injected_a_pod() {
+    fn injected_revisions() {
         assert_eq!(injected_revision(&labels("")), None);
         assert_eq!(
             injected_revision(&labels("istio.io/rev=default")),

@@ -124,7 +124,7 @@ fn finished_pods_keep_nothing() {
 }
 
 #[test]
-fn a_removed_label_re_evaluates_the_name_it_gave() {
+fn a_removed_label_updates_the_name_it_referred_to() {
     let mut index = References::default();
     assert_eq!(namespace(&mut index, "ns", "istio.io/rev=a"), ["a"]);
     assert_eq!(namespace(&mut index, "ns", "istio.io/rev=b"), ["a", "b"]);
@@ -133,14 +133,15 @@ fn a_removed_label_re_evaluates_the_name_it_gave() {
 }
 
 #[test]
-fn an_event_that_changes_no_use_names_nobody() {
+fn an_event_that_changes_no_use_returns_no_names() {
     let mut index = References::default();
     assert_eq!(namespace(&mut index, "one", "istio.io/rev=a"), ["a"]);
     assert_eq!(namespace(&mut index, "two", "istio.io/rev=a"), [""; 0]);
     assert_eq!(pod(&mut index, ("one", "p"), "app=x", "istio.io/rev=a"), [""; 0]);
     assert_eq!(pod(&mut index, ("one", "p"), "app=y", "istio.io/rev=a"), [""; 0]);
     assert_eq!(namespace(&mut index, "one", ""), [""; 0]);
-    // The last label is gone: the tag is unused, the revision still has a running proxy. Both are names to look at.
+    // The last label is gone: the tag is unused, the revision still has a running proxy. Both are names to
+    // look at.
     assert_eq!(namespace(&mut index, "two", ""), ["a"]);
     assert!(index.uses_revision("a") && !index.uses_tag("a"));
     assert_eq!(index.remove(&ReferrerKey::Pod("one".into(), "p".into())), ["a"]);
@@ -220,7 +221,7 @@ impl Random {
 }
 
 #[test]
-fn after_any_events_the_index_equals_one_built_anew() {
+fn after_any_events_the_index_equals_a_rebuilt_one() {
     const SAID: [&str; 7] = [
         "",
         "istio.io/rev=a",
@@ -269,13 +270,13 @@ fn after_any_events_the_index_equals_one_built_anew() {
                 assert_eq!(changed.iter().any(|n| n == name), flipped, "seed {seed}: {name}");
             }
         }
-        let mut anew = References::default();
+        let mut rebuilt = References::default();
         for ((space, name), says) in &pods {
-            pod(&mut anew, (space, name), says.0, says.1);
+            pod(&mut rebuilt, (space, name), says.0, says.1);
         }
         for (space, says) in &spaces {
-            namespace(&mut anew, space, says);
+            namespace(&mut rebuilt, space, says);
         }
-        assert_eq!(index, anew, "seed {seed}");
+        assert_eq!(index, rebuilt, "seed {seed}");
     }
 }

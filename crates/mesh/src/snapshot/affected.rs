@@ -1,4 +1,4 @@
-//! Who looks at what: takes a name, gives the subjects whose plan takes something from the object behind it.
+//! Dependencies between subjects: which plans depend on an object.
 
 use mainstay_api::{Istio, Kind, ObjectKind, ObjectMeta, names};
 
@@ -6,7 +6,8 @@ use super::{AffectedSubjects, Objects, Snapshot, kind_key, requested_tags};
 use crate::Subject;
 
 impl Snapshot {
-    /// The revision and the tag of each name, where they exist. An Istio that holds on to a tag waits for the tag to be unused.
+    /// Returns the revision and the tag of each name, if they exist, with their controlling owners: an Istio
+    /// may wait for a tag to be unused.
     pub(super) fn named_subjects(&self, names: Vec<String>) -> AffectedSubjects {
         let mut affected = AffectedSubjects::new();
         for name in names {
@@ -22,8 +23,9 @@ impl Snapshot {
         affected
     }
 
-    /// Who looks at an Istio: what points to it, the other Istios that want one of its tags, and those that want a tag of a name
-    /// it could give to its active revision. It is asked before and after a change, because the tags may change with it.
+    /// Returns the dependents of an Istio: objects that refer to it, other Istios that request one of its
+    /// tags, and Istios that request a tag with a possible name of its active revision. Called before and
+    /// after a change, because the requested tags may change.
     pub(super) fn dependents_of_istio(&self, name: &str) -> AffectedSubjects {
         let mut affected: AffectedSubjects = self
             .targeted_by
@@ -46,8 +48,8 @@ impl Snapshot {
         affected
     }
 
-    /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them or stays on
-    /// it, the tag that shares its name, and the Istios that want such a tag.
+    /// Returns the dependents of a revision: Istios that own it or for which it may be active, objects that
+    /// refer to it or to them, tags on it, the tag of the same name, and Istios that request such a tag.
     pub(super) fn dependents_of_revision(&self, name: &str) -> AffectedSubjects {
         let mut affected: AffectedSubjects = self
             .targeted_by
@@ -79,14 +81,14 @@ impl Snapshot {
         affected
     }
 
-    /// An Istio, and what points to it.
+    /// Returns an Istio and the objects that refer to it.
     pub(super) fn with_pointers(&self, istio: &str) -> AffectedSubjects {
         let key = kind_key(ObjectKind::Istio, istio);
         let targeted_by = self.targeted_by.of(&key).cloned();
         targeted_by.chain([Subject::istio(istio)]).collect()
     }
 
-    /// Who looks at a tag: its owner, the Istios that want it, the revision that shares its name.
+    /// Returns the dependents of a tag: its owner, Istios that request it, and the revision of the same name.
     pub(super) fn dependents_of_tag(&self, name: &str) -> AffectedSubjects {
         let mut affected: AffectedSubjects = self.claims.of(name).map(Subject::istio).collect();
         affected.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
@@ -94,7 +96,7 @@ impl Snapshot {
         affected
     }
 
-    /// Releases belong to few objects, and their facts change when we change them: a search is cheap enough.
+    /// Returns the owner of a release. A linear search: there are few owners, and releases change rarely.
     pub(super) fn owner_of(&self, uid: &str) -> Option<Subject> {
         fn find<S: Kind>(objects: &Objects<S>, uid: &str) -> Option<Subject> {
             let found = objects.iter().find(|object| object.metadata.uid == uid)?;
@@ -114,13 +116,14 @@ impl Snapshot {
     }
 }
 
-/// Whether a revision has a name an Istio could give to its active one: its own, or its own and a version.
+/// Whether a name may be that of an Istio's active revision: the name of the Istio, with or without a
+/// version.
 pub(crate) fn may_be_active(revision: &str, istio: &str) -> bool {
     let rest = revision.strip_prefix(istio);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// The one of ours that controls an object.
+/// Returns the controlling owner of an object, if it is one of our kinds.
 pub(super) fn controller(metadata: &ObjectMeta) -> Option<Subject> {
     let owner = metadata.controller()?;
     let ours = owner.api_version == names::API_VERSION;

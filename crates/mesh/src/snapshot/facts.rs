@@ -1,4 +1,4 @@
-//! Facts about things that are not ours, trimmed to what a decision needs. Types only.
+//! Facts about observed objects, reduced to what plans need.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use mainstay_api::{ObjectKind, ObjectMeta};
 use crate::error::ErrorClass;
 use crate::plan::{Action, Release};
 
-/// A namespace that exists.
+/// An existing namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its identity.
+    /// Its UID.
     pub uid: String,
-    /// Its version.
+    /// Its resource version.
     pub resource_version: String,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Whether it asks that its workloads be left alone.
+    /// Whether its workloads are not migrated.
     pub skip_migration: bool,
-    /// Whether it asks for injection by the label that knows no revision.
+    /// Whether it has the label `istio-injection: enabled`.
     pub injection_label: bool,
 }
 
-/// How far an istiod Deployment is.
+/// Replicas of an istiod Deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deployment {
     /// `status.replicas`.
@@ -32,7 +32,7 @@ pub struct Deployment {
     pub ready: i32,
 }
 
-/// How far a `DaemonSet` is.
+/// Pods of a `DaemonSet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DaemonSet {
     /// `status.currentNumberScheduled`.
@@ -44,18 +44,18 @@ pub struct DaemonSet {
 /// The injector's webhook configuration of a revision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Webhook {
-    /// Who it is; of its annotations only those about probing matter.
+    /// Metadata, with the annotations about probes.
     pub metadata: ObjectMeta,
-    /// How its first webhook is reached; nothing if it has none.
+    /// Client configuration of its first webhook, if there is one.
     pub client: Option<WebhookClient>,
 }
 
 /// `clientConfig` of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookClient {
-    /// The Service it names.
+    /// The Service it refers to.
     pub service: Option<ServiceReference>,
-    /// The authority it trusts; empty when nobody has set it.
+    /// CA bundle; empty if unset.
     pub ca_bundle: Arc<[u8]>,
 }
 
@@ -70,44 +70,44 @@ pub struct ServiceReference {
     pub port: Option<u16>,
 }
 
-/// What a remote control plane answered.
+/// Result of a probe of a remote control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
-    /// When it was asked.
+    /// Time of the probe.
     pub at: Timestamp,
     /// Whether it is ready.
     pub ready: bool,
-    /// Why it could not be asked; empty for any answer.
+    /// Why the probe failed; empty if there was a response.
     pub reason: String,
 }
 
-/// What is known of a release. Of one that was never looked at nothing is.
+/// What is known about a release that was compared at least once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReleaseFact {
-    /// What is there was found or made equal to this.
+    /// The live objects are equal to this release.
     Applied(Arc<Release>),
-    /// It was, and then something else changed it.
+    /// Another client changed live objects after that.
     Drifted,
-    /// Something is there.
+    /// Objects exist.
     Present,
-    /// Nothing is there.
+    /// No objects exist.
     Absent,
 }
 
-/// The last attempt on a subject failed at this action. It is dropped when a later attempt gets past it.
+/// The last failure of a subject. Removed when a later attempt succeeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What failed. A plan that no longer holds this very action is not held back by it.
+    /// The failed action. A plan without this action is not held back.
     pub action: Action,
-    /// What kind of failure it was.
+    /// Class of the error.
     pub class: ErrorClass,
-    /// In the words of whoever refused.
+    /// The error message.
     pub message: String,
-    /// Not to be tried again before.
+    /// Earliest time of the next attempt.
     pub retry_at: Timestamp,
 }
 
-/// What is read from the cluster.
+/// A source of observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// One of our kinds.
@@ -118,16 +118,16 @@ pub enum Source {
     Pods,
     /// istiod's Deployments.
     Deployments,
-    /// The `DaemonSets` of plug-in and node proxy.
+    /// The `DaemonSets` of `IstioCNI` and `ZTunnel`.
     DaemonSets,
     /// Mutating webhook configurations.
     Webhooks,
-    /// Workloads of any kind. They are read only while an Istio moves them, so nothing else waits for them.
+    /// Workloads. Read only while an Istio migrates them, so no other plan waits for them.
     Workloads,
 }
 
 impl Source {
-    /// All that plans wait for.
+    /// All sources that plans wait for.
     pub const ALL: [Self; 10] = [
         Self::Objects(ObjectKind::Istio),
         Self::Objects(ObjectKind::IstioRevision),
@@ -141,7 +141,7 @@ impl Source {
         Self::Webhooks,
     ];
 
-    /// The plural that error messages use.
+    /// Returns the plural in upstream's error messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -160,14 +160,14 @@ impl Source {
     }
 }
 
-/// Whether a source can be believed.
+/// State of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SourceState {
-    /// Not listed yet: no plan is made before it is.
+    /// Not listed yet: no plan is made.
     #[default]
     Pending,
-    /// It cannot be read, for this reason: what depends on it is unknown.
+    /// Cannot be read, with the error: dependent conditions are unknown.
     Failing(String),
-    /// Listed, and watched since.
+    /// Listed and watched.
     Ready,
 }

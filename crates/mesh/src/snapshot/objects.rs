@@ -1,4 +1,4 @@
-//! Our own objects by name and by owner: takes them one at a time, gives the ones of an owner without a search.
+//! Objects of one kind, indexed by name and owner.
 
 use std::collections::BTreeMap;
 
@@ -23,29 +23,29 @@ impl<S: Kind> Default for Objects<S> {
 }
 
 impl<S: Kind> Objects<S> {
-    /// The object of this name.
+    /// Returns an object by name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Resource<S>> {
         self.by_name.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all objects, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Resource<S>> {
         self.by_name.values()
     }
 
-    /// Those that have an owner of this identity, by name.
+    /// Returns the objects with an owner of this UID, sorted by name.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Resource<S>> {
         self.by_owner.of(uid).filter_map(|name| self.by_name.get(name))
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()

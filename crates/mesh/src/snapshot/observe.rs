@@ -1,7 +1,6 @@
-//! Events into the snapshot: takes one observation, gives the subjects whose plan may differ by it, and no others.
+//! Records observations in the snapshot, and returns the subjects whose plan may have changed.
 //!
-//! A watch shows only what an object is now. Whatever a decision takes from what it *was* comes from the snapshot itself, which
-//! still holds it when the event arrives.
+//! A watch event shows only the current state of an object. The previous state comes from the snapshot.
 
 use std::collections::BTreeSet;
 
@@ -19,37 +18,37 @@ use crate::plan::ReleaseKey;
 use crate::references::{Labels, Referrer, ReferrerKey};
 use crate::workload::{Workload, WorkloadKey};
 
-/// Subjects to plan for.
+/// Subjects whose plan may have changed.
 pub type AffectedSubjects = BTreeSet<Subject>;
 
-/// One thing that was seen.
+/// An observation.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
     reason = "it lives for one call, and most are large"
 )]
 pub enum Observation {
-    /// An Istio as it is now.
+    /// The current state of an Istio.
     Istio(Istio),
-    /// A revision as it is now.
+    /// The current state of a revision.
     Revision(IstioRevision),
-    /// A tag as it is now.
+    /// The current state of a tag.
     Tag(IstioRevisionTag),
-    /// A network plug-in as it is now.
+    /// The current state of an `IstioCNI`.
     Cni(IstioCni),
-    /// A node proxy as it is now.
+    /// The current state of a `ZTunnel`.
     ZTunnel(ZTunnel),
-    /// A webhook configuration as it is now.
+    /// The current state of a webhook configuration.
     Webhook(Webhook),
-    /// One of the above is remove.
+    /// One of the above was deleted.
     Gone(Subject),
-    /// A namespace as it is now.
+    /// The current state of a namespace.
     Namespace {
         /// Its name.
         name: String,
-        /// Its identity.
+        /// Its UID.
         uid: String,
-        /// Its version.
+        /// Its resource version.
         resource_version: String,
         /// Its labels.
         labels: Labels,
@@ -58,7 +57,7 @@ pub enum Observation {
         /// Whether it is being deleted.
         terminating: bool,
     },
-    /// A pod as it is now.
+    /// The current state of a pod.
     Pod {
         /// Its namespace.
         namespace: String,
@@ -75,28 +74,28 @@ pub enum Observation {
         /// The workload it belongs to.
         workload: Option<WorkloadKey>,
     },
-    /// A namespace or a pod is remove.
+    /// A namespace or a pod was deleted.
     ReferrerGone(ReferrerKey),
-    /// An istiod Deployment as it is now, by namespace and name; nothing if it is remove.
+    /// The current state of an istiod Deployment, by namespace and name; `None` if it was deleted.
     Deployment(String, String, Option<Deployment>),
-    /// A `DaemonSet` as it is now, by namespace and name; nothing if it is remove.
+    /// The current state of a `DaemonSet`, by namespace and name; `None` if it was deleted.
     DaemonSet(String, String, Option<DaemonSet>),
-    /// A workload as it is now; nothing if it is remove.
+    /// The current state of a workload; `None` if it was deleted.
     Workload(WorkloadKey, Option<Workload>),
-    /// What is known of a release now.
+    /// What is known about a release now.
     Release(ReleaseKey, ReleaseFact),
-    /// What a remote control plane answered, by its webhook configuration.
+    /// Result of a probe, by webhook configuration.
     Probed(String, ProbeResult),
     /// An attempt on a subject failed.
     Failed(Subject, Failure),
-    /// An attempt on a subject got through.
+    /// An attempt on a subject succeeded.
     Succeeded(Subject),
-    /// Whether a source can be believed changed.
+    /// The state of a source changed.
     Source(Source, SourceState),
 }
 
 impl Snapshot {
-    /// Takes in what was seen.
+    /// Records an observation.
     pub fn observe(&mut self, seen: Observation) -> AffectedSubjects {
         match seen {
             Observation::Istio(istio) => self.record_istio(istio),
@@ -182,7 +181,7 @@ impl Snapshot {
         affected
     }
 
-    /// The workload of a pod, where it matters.
+    /// Returns the workload of a pod, if any Istio migrates workloads.
     fn workload_of(&self, namespace: &str, pod: &str) -> Option<WorkloadKey> {
         let matters = !self.migration_targets.is_empty();
         let found = self.references.workload_of(namespace, pod);
@@ -302,7 +301,7 @@ impl Snapshot {
         self.dependency_changed(subject, old.map(|old| old.status.state) != state)
     }
 
-    /// Revisions look at the state of plug-in and node proxy, and at nothing else of them.
+    /// Revisions depend on the state of `IstioCNI` and `ZTunnel` only.
     fn dependency_changed(&self, subject: Subject, state_changed: bool) -> AffectedSubjects {
         let mut affected = AffectedSubjects::from([subject]);
         if state_changed {
@@ -412,7 +411,7 @@ impl Snapshot {
         if rechosen || differs(|space| space.terminating) || differs(|space| space.skip_migration) {
             affected.extend(self.reindex_namespace(name));
         }
-        // Its version changed: what was planned for the version before is planned anew.
+        // Its resource version changed: the plan must name the new one.
         if self.relabeling_istio(name).is_some() {
             affected.insert(Subject::Namespace(name.to_owned()));
         }
@@ -478,13 +477,14 @@ impl Snapshot {
         affected
     }
 
-    /// Whether something can be moved at all is part of where it stands.
+    /// The state of a workload depends on whether its restart was rejected.
     fn failure_changed(&mut self, subject: &Subject) -> AffectedSubjects {
         match subject {
             Subject::Workload(key) => self.reindex_workload(key),
             Subject::Namespace(name) => {
                 let mut affected = self.reindex_namespace(name);
-                // Nothing restarts before all namespaces are relabelled, but one that cannot be is not waited for.
+                // Restarts wait until all namespaces are relabelled, except those whose relabelling is
+                // rejected.
                 let waiting = self.relabeling_istio(name).map(|istio| istio.name().to_owned());
                 affected.extend(
                     waiting
@@ -540,7 +540,7 @@ fn old_namespace<S: Kind + InstallNamespace>(objects: &Objects<S>, name: &str) -
     objects.get(name).map(|object| object.spec.namespace().to_owned())
 }
 
-/// Where a kind installs.
+/// The namespace into which a kind installs.
 trait InstallNamespace {
     fn namespace(&self) -> &str;
 }

@@ -1,4 +1,5 @@
-//! Records workloads and keeps the migration indexes up to date. Returns the subjects whose plan may have changed.
+//! Records workloads and keeps the migration indexes up to date. Returns the subjects whose plan may have
+//! changed.
 //!
 //! Decisions are made by [`crate::migration`]; this module stores their results per Istio.
 
@@ -101,8 +102,8 @@ impl Snapshot {
         affected
     }
 
-    /// Updates the migration target of an Istio after one of our objects changed. Walks all workloads only if the target
-    /// differs.
+    /// Updates the migration target of an Istio after one of our objects changed. Walks all workloads only if
+    /// the target differs.
     pub(super) fn update_migration_target(&mut self, istio: &str) -> AffectedSubjects {
         let object = self.istios.get(istio);
         let target = object.and_then(|object| migration_target(self, object));
@@ -164,8 +165,8 @@ impl Snapshot {
         affected
     }
 
-    /// Updates the entries of one workload. A change affects the workload itself and the next one that may use the
-    /// capacity it leaves.
+    /// Updates the entries of one workload. A change affects the workload itself and the next one that may
+    /// use the capacity it leaves.
     pub(super) fn reindex_workload(&mut self, key: &WorkloadKey) -> AffectedSubjects {
         let changed = self.index_workload(key);
         if changed.is_empty() {
@@ -185,8 +186,8 @@ impl Snapshot {
         known.map_or(key, |(known, _)| known).clone()
     }
 
-    /// Records the state of a workload in the index it belongs to, and its restart in the index of the Istio that
-    /// restarted it. Returns the Istios whose index changed.
+    /// Records the state of a workload in the index it belongs to, and its restart in the index of the Istio
+    /// that restarted it. Returns the Istios whose index changed.
     fn index_workload(&mut self, key: &WorkloadKey) -> Vec<String> {
         let key = &self.shared_key(key);
         let workload = self.workloads.get(key);
@@ -205,7 +206,8 @@ impl Snapshot {
         changed.collect()
     }
 
-    /// Records in every index whether a namespace has to be relabelled. Returns the Istios whose index changed.
+    /// Records in every index whether a namespace has to be relabelled. Returns the Istios whose index
+    /// changed.
     fn index_namespace(&mut self, namespace: &str) -> Vec<String> {
         let owner = migration::relabeling_istio(self, namespace);
         let indexes = self.migration_indexes.iter_mut();
@@ -216,8 +218,8 @@ impl Snapshot {
         changed.collect()
     }
 
-    /// Returns an Istio and the workloads that may join its open batch: their plans may change with the settings or the
-    /// status of the migration.
+    /// Returns an Istio and the workloads that may join its open batch: their plans may change with the
+    /// settings or the status of the migration.
     pub(super) fn restartable_subjects(&self, istio: &str) -> AffectedSubjects {
         let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
             return AffectedSubjects::new();
@@ -229,8 +231,8 @@ impl Snapshot {
         next.chain([Subject::istio(istio)]).collect()
     }
 
-    /// Returns an Istio and the last workload that may join its open batch: when one workload changes its state, the
-    /// workloads before that one have been enqueued already.
+    /// Returns an Istio and the last workload that may join its open batch: when one workload changes its
+    /// state, the workloads before that one have been enqueued already.
     fn next_restartable_subject(&self, istio: &str) -> AffectedSubjects {
         let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
             return AffectedSubjects::new();

@@ -1,14 +1,14 @@
-//! Images by digest: takes the operator's configuration, gives values with images where the user chose none.
+//! Sets images by digest from the operator's configuration, unless the user sets an image.
 
 use mainstay_api::{Values, values};
 
 use super::merge::{map_at, set_if_unset};
 use crate::Images;
 
-/// Which images go where: component, and the keys by which a user chooses another one.
+/// Components, and the keys with which a user sets another image.
 const CHOICE: [&str; 3] = ["image", "hub", "tag"];
 
-/// For a control plane: istiod and both uses of the proxy.
+/// For a control plane: istiod, proxy and proxy init.
 pub(super) fn apply_istio(user: &mut Values, images: Option<&Images>) {
     let Some(images) = images.filter(|_| !chooses_registry(user)) else {
         return;
@@ -21,21 +21,21 @@ pub(super) fn apply_istio(user: &mut Values, images: Option<&Images>) {
     }
 }
 
-/// For the network plug-in.
+/// For `IstioCNI`.
 pub(super) fn apply_cni(user: &mut Values, images: Option<&Images>) {
     if let Some(images) = images.filter(|_| !chooses_registry(user)) {
         set_image(user, "cni", &images.cni);
     }
 }
 
-/// For the node proxy.
+/// For `ZTunnel`.
 pub(super) fn apply_ztunnel(user: &mut Values, images: Option<&Images>) {
     if let Some(images) = images.filter(|_| !chooses_registry(user)) {
         set_image(user, "ztunnel", &images.ztunnel);
     }
 }
 
-/// A registry or a tag for everything means that no digest of ours fits.
+/// With a global registry or tag, configured digests do not apply.
 fn chooses_registry(user: &Values) -> bool {
     ["hub", "tag"]
         .iter()

@@ -1,4 +1,4 @@
-//! FIPS mode: takes values, gives them with the variables that keep control plane and node proxy to approved ciphers.
+//! Sets the environment variables that restrict control plane and `ZTunnel` to approved ciphers in FIPS mode.
 
 use mainstay_api::Values;
 use mainstay_catalog::Version;
@@ -6,21 +6,26 @@ use serde_json::Value;
 
 use super::merge::map_at;
 
-/// After this version the node proxy keeps to approved ciphers by itself.
+/// Later versions of `ZTunnel` restrict themselves to approved ciphers.
 const LAST_WITHOUT_140_3: &str = "1.30.0";
 const ZTUNNEL_VARIABLE: &str = "TLS12_ENABLED";
 
 /// For a control plane.
 pub(super) fn apply_istio(fips: bool, values: &mut Values) {
-    set_variable(fips, values, "pilot", ("COMPLIANCE_POLICY", "fips-140-2"));
+    if fips {
+        set_variable(values, "pilot", "COMPLIANCE_POLICY", "fips-140-2");
+    }
 }
 
-/// For the node proxy.
+/// For `ZTunnel`.
 pub(super) fn apply_ztunnel(fips: bool, version: &Version, values: &mut Values) {
     let approved = LAST_WITHOUT_140_3
         .parse()
         .is_ok_and(|last: Version| *version > last);
-    if fips && approved {
+    if !fips {
+        return;
+    }
+    if approved {
         let variables = values
             .get_mut("ztunnel")
             .and_then(|map| map.get_mut("env"))
@@ -30,13 +35,10 @@ pub(super) fn apply_ztunnel(fips: bool, version: &Version, values: &mut Values) 
         }
         return;
     }
-    set_variable(fips, values, "ztunnel", (ZTUNNEL_VARIABLE, "true"));
+    set_variable(values, "ztunnel", ZTUNNEL_VARIABLE, "true");
 }
 
-fn set_variable(fips: bool, values: &mut Values, component: &str, (name, value): (&str, &str)) {
-    if !fips {
-        return;
-    }
+fn set_variable(values: &mut Values, component: &str, name: &str, value: &str) {
     if let Some(variables) = map_at(values, &[component, "env"]) {
         variables.entry(name).or_insert_with(|| value.into());
     }

@@ -1,5 +1,5 @@
-//! The keys an `IstioRevision` may hold: a table. Profiles also hold keys for other charts, which the API server would prune,
-//! and what it prunes must not look like a difference for ever.
+//! Removes keys that the schema of `IstioRevision` does not have. Profiles also contain keys for other
+//! charts; the API server prunes them, and every comparison would show a difference.
 
 use mainstay_api::Values;
 
@@ -20,7 +20,7 @@ const KEYS: [&str; 13] = [
     "telemetry",
 ];
 
-/// Drops what a revision cannot hold.
+/// Removes unknown keys.
 pub(super) fn keep(values: &mut Values) {
     values.retain(|key, _| KEYS.contains(&key.as_str()));
 }

@@ -1,9 +1,9 @@
-//! One map over another: maps are merged, everything else is replaced, lists and `null` included.
+//! Merges maps; all other values, including lists and `null`, are replaced.
 
 use mainstay_api::Values;
 use serde_json::Value;
 
-/// Lays `over` on `base`. Both come from parsers that bound the depth, so recursion is safe.
+/// Merges `over` into `base`. Both come from parsers with a depth limit, so recursion is safe.
 pub(crate) fn merge(base: &mut Values, over: &Values) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
@@ -16,7 +16,7 @@ pub(crate) fn merge(base: &mut Values, over: &Values) {
     }
 }
 
-/// The map at `path`, made where it is missing or `null`; nothing when something else stands in the way.
+/// Returns the map at `path`, created if missing or `null`. `None` if another value is in the way.
 pub(crate) fn map_at<'a>(values: &'a mut Values, path: &[&str]) -> Option<&'a mut Values> {
     path.iter().try_fold(values, |map, key| {
         let entry = map.entry((*key).to_owned()).or_insert(Value::Null);
@@ -27,7 +27,7 @@ pub(crate) fn map_at<'a>(values: &'a mut Values, path: &[&str]) -> Option<&'a mu
     })
 }
 
-/// Puts `value` at `key` unless something is there.
+/// Sets `key` unless it is set.
 pub(crate) fn set_if_unset(map: &mut Values, key: &str, value: Value) {
     if map.get(key).is_none_or(Value::is_null) {
         map.insert(key.to_owned(), value);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_made_where_nothing_stands_in_the_way() {
+    fn a_missing_path_is_created() {
         let mut values = map(r#"{"a":null,"b":"text"}"#);
         assert!(map_at(&mut values, &["a", "x"]).is_some());
         assert!(map_at(&mut values, &["b", "x"]).is_none());

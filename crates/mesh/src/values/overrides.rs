@@ -1,10 +1,11 @@
-//! What no user can choose: takes computed values, gives them with the revision's own name and namespace.
+//! Sets the values that a user cannot set: name and namespace of the revision.
 
 use mainstay_api::{Values, names};
 
 use super::merge::map_at;
 
-/// Writes name and namespace; drops `defaultRevision`, since only the name `default` makes a default validator.
+/// Sets name and namespace, and removes `defaultRevision`: only a revision named `default` installs the
+/// default validator.
 pub(super) fn apply(revision: &str, namespace: &str, values: &mut Values) {
     // The chart's selectors for `istio-injection` exist only when the revision is empty.
     let revision = if revision == names::DEFAULT_REVISION {

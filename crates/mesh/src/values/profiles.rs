@@ -1,4 +1,4 @@
-//! Profiles and platform: takes the user's values, gives them on top of the profiles of the version.
+//! Applies profiles and platform below the user's values.
 
 use mainstay_api::Values;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::merge::merge;
 use crate::{Invalid, Library, Platform, ProfileProblem, ValuesError};
 
-/// Puts the profiles under the user's values and says on which platform this is.
+/// Merges the user's values over the profiles, and sets the platform.
 pub(super) fn apply(
     library: &Library,
     version: &str,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn later_profiles_lie_over_earlier_ones() {
+    fn later_profiles_take_precedence() {
         check_layers("nil default profiles", &[], "{}");
         let default = r#"{"value1":"1-from-default","value2":"2-from-default"}"#;
         check_layers("default profile only", &["default"], default);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_cannot_be_had_is_an_error() {
+    fn a_profile_that_cannot_be_loaded_is_an_error() {
         check_layers(
             "default profile empty",
             &[""],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_is_told_unless_the_user_did() {
+    fn the_platform_is_set_unless_the_user_sets_it() {
         let library = library_with(&[("default", "{}"), ("openshift", "{}")]);
         let check = |platform, user: &str, expected: &str| {
             let values = apply(&library, "v1.29.1", platform, "", &map(user));

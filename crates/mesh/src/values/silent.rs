@@ -1,10 +1,10 @@
-//! What says nothing: takes values, gives them without nulls, empty lists and empty dictionaries. Upstream reads values into
-//! typed structs and writes them out again, which loses exactly these; a list a user empties does not hide a profile's.
+//! Removes nulls, empty lists and empty dictionaries. Upstream reads values into typed structs and writes
+//! them out again, which loses exactly these: an empty list of the user does not override that of a profile.
 
 use mainstay_api::Values;
 use serde_json::Value;
 
-/// Keys whose values are dictionaries: a table. Every other map is a struct, which stays even when it is empty.
+/// Keys whose values are dictionaries. Every other map is a struct, which stays even if it is empty.
 const DICTIONARIES: [&str; 25] = [
     "annotations",
     "customTags",
@@ -33,29 +33,29 @@ const DICTIONARIES: [&str; 25] = [
     "volumeAttributes",
 ];
 
-/// Keys under which anything may stand, and nothing is touched.
+/// Keys with any content, which is not changed.
 const RAW: [&str; 2] = ["experimental", "gatewayClasses"];
 
-/// Drops what says nothing. Values come from parsers that bound the depth, so recursion is safe.
-pub(super) fn drop_silent(values: &mut Values) {
+/// Removes empty values. Values come from parsers with a depth limit, so recursion is safe.
+pub(super) fn remove_empty(values: &mut Values) {
     values.retain(|key, value| {
         if RAW.contains(&key.as_str()) {
             return true;
         }
         descend(value);
-        !is_silent(key, value)
+        !is_empty(key, value)
     });
 }
 
 fn descend(value: &mut Value) {
     match value {
-        Value::Object(map) => drop_silent(map),
+        Value::Object(map) => remove_empty(map),
         Value::Array(items) => items.iter_mut().for_each(descend),
         _ => {}
     }
 }
 
-fn is_silent(key: &str, value: &Value) -> bool {
+fn is_empty(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
@@ -71,12 +71,12 @@ mod tests {
 
     fn check(before: &str, after: &str) {
         let mut values = map(before);
-        drop_silent(&mut values);
+        remove_empty(&mut values);
         assert_eq!(shown(&values), after, "{before}");
     }
 
     #[test]
-    fn what_says_nothing_goes() {
+    fn empty_values_are_removed() {
         check("{}", "{}");
         check(r#"{"pilot":{"tolerations":[]}}"#, r#"{"pilot":{}}"#);
         check(r#"{"pilot":{"env":{}}}"#, r#"{"pilot":{}}"#);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_stays() {
+    fn other_values_are_kept() {
         for text in [
             r#"{"pilot":{}}"#,
             r#"{"pilot":{"autoscaleEnabled":false,"replicaCount":0,"tag":""}}"#,

@@ -1,4 +1,4 @@
-//! Helpers of the table tests: maps from text and back, a library of one version.
+//! Helpers of table tests.
 
 use mainstay_api::Values;
 
@@ -14,7 +14,7 @@ pub(crate) fn shown(values: &Values) -> String {
     serde_json::to_string(&sorted(&serde_json::Value::Object(values.clone()))).unwrap()
 }
 
-/// Another crate of the build may keep the order of insertion; a test must not depend on it.
+/// Another crate of the build may enable insertion order; tests must not depend on it.
 fn sorted(value: &serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! The chains as a whole: which step wins over which.
+//! Tests of the whole pipeline: precedence of the steps.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The cluster's TLS profile: takes computed values, gives them with ciphers, least version and curves where nobody set any.
+//! Applies the TLS profile of the cluster: ciphers, minimum version and curves, unless set.
 
 use mainstay_api::Values;
 use mainstay_catalog::Version;
@@ -10,10 +10,10 @@ use crate::{TlsProfile, TlsVersion};
 /// The mesh's two TLS settings.
 const SETTINGS: [&str; 2] = ["tlsDefaults", "meshMTLS"];
 
-/// The first version whose istiod takes `--tls-min-version`.
+/// The first version whose istiod has `--tls-min-version`.
 const MIN_VERSION_FLAG: (u64, u64) = (1, 29);
 
-/// Fills in what the profile says. A profile without known ciphers says nothing.
+/// Applies the profile. A profile without known ciphers has no effect.
 pub(super) fn apply(profile: Option<&TlsProfile>, version: &Version, values: &mut Values) {
     let Some(profile) = profile.filter(|profile| !profile.ciphers.is_empty()) else {
         return;
@@ -56,7 +56,7 @@ fn fill(settings: &mut Values, profile: &TlsProfile) {
     {
         settings.insert("minProtocolVersion".into(), least.protocol().into());
     }
-    // Envoy refuses ciphers when nothing below TLS 1.3 is allowed.
+    // Envoy rejects ciphers if the minimum version is TLS 1.3.
     if settings.get("minProtocolVersion").and_then(Value::as_str) == Some(TlsVersion::V1_3.protocol()) {
         settings.remove("cipherSuites");
     }
@@ -71,7 +71,7 @@ fn is_unset(value: Option<&Value>) -> bool {
     }
 }
 
-/// Adds a flag to istiod's, unless the user passes it in either spelling.
+/// Adds a flag of istiod, unless the user passes it in either spelling.
 fn add_arg(values: &mut Values, name: &str, value: &str) {
     let Some(pilot) = map_at(values, &["pilot"]) else {
         return;
@@ -90,7 +90,7 @@ fn add_arg(values: &mut Values, name: &str, value: &str) {
     }
 }
 
-/// A curve by the name Envoy knows.
+/// Returns Envoy's name of a curve.
 fn curve(group: &str) -> &str {
     match group.trim().to_ascii_lowercase().as_str() {
         "secp256r1" | "prime256v1" | "p-256" | "p256" => "P-256",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ciphers_are_set_where_nobody_did() {
+    fn ciphers_are_set_unless_the_user_sets_them() {
         let rsa = profile(&[RSA], None, &[]);
         let two = profile(&[RSA, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"], None, &[]);
         check(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_version_and_the_curves() {
+    fn minimum_version_and_curves() {
         check(
             "minimum 1.2",
             &profile(&[RSA], Some(TlsVersion::V1_2), &[]),

@@ -1,4 +1,4 @@
-//! A distributor's defaults: takes the user's values, gives them on top of the defaults of the version.
+//! Applies vendor defaults below the user's values.
 
 use mainstay_api::{ObjectKind, Values};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::merge::merge;
 use crate::{Settings, ValuesError};
 
-/// Puts the defaults for a kind under the user's values. The defaults themselves never change.
+/// Merges the user's values over the defaults of a kind.
 pub(super) fn apply(
     settings: &Settings,
     version: &str,
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_lie_under_the_users_values() {
+    fn the_users_values_take_precedence_over_defaults() {
         const ISTIO: &str = r#"{"pilot":{"env":{"someEnvVar":"true"}}}"#;
         const CNI: &str = r#"{"cni":{"cniConfDir":"example/path"}}"#;
         let both = format!(r#"{{"v1.24.2":{{"istio":{ISTIO},"istiocni":{CNI}}}}}"#);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_that_are_no_map_are_an_error() {
+    fn defaults_that_are_not_a_map_are_an_error() {
         check(
             "malformed vendor defaults",
             r#"{"v1.24.2":{"istio":"env"}}"#,

@@ -191,8 +191,8 @@ fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
         if wrote {
             restarted += 1;
             world = world.restarted();
-            let everybody = world.snapshot.subjects();
-            world.queue.extend(everybody);
+            let all = world.snapshot.subjects();
+            world.queue.extend(all);
             world.queue.extend(keys.iter().cloned().map(Subject::Workload));
             world.queue.insert(Subject::Namespace("shop".into()));
         }
@@ -206,7 +206,7 @@ fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
 }
 
 #[test]
-fn a_migration_held_back_past_the_moment_of_its_next_batch_waits_for_an_event() {
+fn a_migration_held_past_the_time_of_its_next_batch_waits_for_an_event() {
     let paused = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "30s"}});
     let mut world = mesh(paused(false));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -220,7 +220,7 @@ fn a_migration_held_back_past_the_moment_of_its_next_batch_waits_for_an_event() 
     wait(&mut world, 60);
     let plan = world.plan(&Subject::istio("default"));
     assert!(plan.is_empty(), "{plan:?}");
-    assert_eq!(plan.requeue, Requeue::OnEvent, "the moment has passed");
+    assert_eq!(plan.requeue, Requeue::OnEvent, "the time has passed");
     istio(&mut world, "v1.29.1", paused(false));
     let done = world.settle();
     assert_eq!(

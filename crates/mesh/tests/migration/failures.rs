@@ -1,4 +1,4 @@
-//! Workloads that do not come up, are refused or not injected: told, and nobody else is held up.
+//! Workloads that are not ready in time, rejected or not injected: they are reported and hold up no others.
 
 use mainstay_api::MigrationState;
 use mainstay_mesh::snapshot::Failure;
@@ -9,7 +9,7 @@ use super::{NEW, OLD, batched, condition, events, istio, mesh, moves, roll, show
 use crate::support::World;
 
 #[test]
-fn a_workload_that_does_not_come_up_fails_and_stops_nobody() {
+fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let bad = world.app("shop", "a-bad", "", "");
@@ -84,13 +84,13 @@ fn only_the_ten_latest_failures_are_kept() {
     }
     upgrade(&mut world, batched(20, "0s"));
     let done = wait(&mut world, 60);
-    let told: Vec<&str> = events(&done)
+    let reported: Vec<&str> = events(&done)
         .into_iter()
         .filter(|event| event.starts_with("!WorkloadFailed"))
         .collect();
-    assert_eq!(told.len(), 11, "{told:#?}");
+    assert_eq!(reported.len(), 11, "{reported:#?}");
     assert_eq!(
-        told[10],
+        reported[10],
         "!WorkloadFailed: 2 more workloads failed; the status holds the latest 10 (WorkloadFailed)"
     );
     let status = status(&world);
@@ -128,7 +128,7 @@ fn fail_fast_ends_after_the_running_batch() {
 }
 
 #[test]
-fn a_refused_workload_is_a_failure_and_its_slot_goes_to_others() {
+fn a_rejected_workload_fails_and_leaves_its_capacity_to_others() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let denied = world.app("shop", "a-denied", "", "");
@@ -166,14 +166,14 @@ fn a_refused_workload_is_a_failure_and_its_slot_goes_to_others() {
     assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 1 of 1");
 }
 
-/// Executes what is queued, but `refuse` is refused for so many seconds.
-fn settle_refusing(world: &mut World, refuse: impl Fn(&Subject) -> bool, seconds: i64) {
+/// Executes the queued plans, but rejects those of subjects that match, with this retry delay in seconds.
+fn settle_rejecting(world: &mut World, rejects: impl Fn(&Subject) -> bool, seconds: i64) {
     for _ in 0..1000 {
         let Some(next) = world.queue.pop_first() else {
             return;
         };
         let plan = world.plan(&next);
-        if !refuse(&next) || plan.is_empty() {
+        if !rejects(&next) || plan.is_empty() {
             world.execute(&plan);
             continue;
         }
@@ -193,14 +193,14 @@ fn settle_refusing(world: &mut World, refuse: impl Fn(&Subject) -> bool, seconds
 }
 
 #[test]
-fn more_refusals_than_a_status_holds_do_not_take_turns_in_it() {
+fn more_rejections_than_a_status_holds_do_not_alternate() {
     let mut world = mesh(batched(20, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     for number in 0..15 {
         world.app("shop", &format!("app-{number:02}"), "", "");
     }
     istio(&mut world, "v1.29.1", batched(20, "0s"));
-    settle_refusing(&mut world, |subject| matches!(subject, Subject::Workload(_)), 600);
+    settle_rejecting(&mut world, |subject| matches!(subject, Subject::Workload(_)), 600);
     assert_eq!(shown(&world), "Failed 0+15+0 of 15, batch 1 of 1");
     let said = status(&world).failures;
     assert_eq!(said.len(), 10);
@@ -211,14 +211,14 @@ fn more_refusals_than_a_status_holds_do_not_take_turns_in_it() {
 }
 
 #[test]
-fn a_namespace_that_cannot_be_relabelled_holds_nobody_up() {
+fn a_namespace_that_cannot_be_relabelled_holds_up_no_other() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "cart", "", "");
     istio(&mut world, "v1.29.1", batched(1, "0s"));
     let empty = Subject::Namespace("empty".into());
-    settle_refusing(&mut world, |subject| *subject == empty, 600);
+    settle_rejecting(&mut world, |subject| *subject == empty, 600);
     assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
     roll(&mut world);
     assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");

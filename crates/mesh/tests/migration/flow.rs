@@ -1,4 +1,4 @@
-//! From the change of the version to the end: batches, counts, states, and what people are told.
+//! From the change of the version to the end: batches, counts, states, and what people are reported.
 
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, names};
 use mainstay_mesh::snapshot::{Source, SourceState};
@@ -132,7 +132,7 @@ fn batches_are_of_the_size_asked_for_and_apart_by_the_delay() {
 }
 
 #[test]
-fn counts_are_told_as_workloads_come_up() {
+fn counts_follow_the_readiness_of_workloads() {
     let mut world = mesh(batched(3, "30s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let keys: Vec<_> = (0..3)
@@ -301,16 +301,16 @@ fn without_a_migration_nothing_is_said_of_one() {
         istio.status.conditions.find(&ConditionType::WorkloadsMigrated),
         None
     );
-    let in_place = json!({"version": "v1.29.1", "namespace": "istio-system",
+    let spec_in_place = json!({"version": "v1.29.1", "namespace": "istio-system",
         "updateStrategy": {"type": "InPlace", "workloadMigration": {"strategy": "Batched"}}});
-    world.put::<IstioSpec>("default", in_place);
+    world.put::<IstioSpec>("default", spec_in_place);
     world.settle();
     assert_eq!(status(&world).state, MigrationState::Idle);
     assert!(condition(&world).starts_with("False NotRevisionBased"));
 }
 
 #[test]
-fn people_are_told_of_begin_batches_and_end() {
+fn start_batches_and_end_are_reported_as_events() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");

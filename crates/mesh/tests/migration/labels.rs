@@ -236,11 +236,12 @@ fn a_namespace_without_workloads_names_the_new_revision_too() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));
     let done = upgrade(&mut world, batched(1, "0s"));
-    let told = events(&done);
+    let reported = events(&done);
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|event| event.starts_with(&format!("MigrationStarted: relabelling namespaces for {NEW}"))),
-        "{told:#?}"
+        "{reported:#?}"
     );
     let labels = world.snapshot.references().selected_by_namespace("empty");
     assert_eq!(labels, Some(NEW));

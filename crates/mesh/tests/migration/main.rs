@@ -1,4 +1,5 @@
-//! Moving workloads to a new revision, by plans alone: the proposal's unit and integration lists, each line a test.
+//! Moving workloads to a new revision, by plans alone: the proposal's unit and integration lists, each line a
+//! test.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +54,7 @@ fn batched(size: i64, delay: &str) -> Value {
     json!({"batched": {"batchSize": size, "delayBetweenBatches": delay, "readinessTimeout": "5m"}})
 }
 
-/// The version string changes; gives what was done until nothing more can be done at this moment.
+/// Changes the version, and returns the actions executed until no plan is left.
 fn upgrade(world: &mut World, migration: Value) -> Vec<String> {
     istio(world, "v1.29.1", migration);
     world.settle()
@@ -116,7 +117,7 @@ fn roll(world: &mut World) -> Vec<String> {
     world.settle()
 }
 
-/// Time passes, and whoever asked to be looked at again is.
+/// Advances the clock, and enqueues the subjects whose requeue is due.
 fn wait(world: &mut World, seconds: i64) -> Vec<String> {
     world.advance(seconds);
     world.queue.insert(Subject::istio("default"));

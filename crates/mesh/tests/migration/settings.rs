@@ -6,7 +6,8 @@ use super::{NEW, OLD, batched, condition, mesh, moves, roll, shown, upgrade, wai
 
 #[test]
 fn the_decision_matrix_of_the_highest_version() {
-    // The two versions a world has charts of: an update that stays within, and one that goes beyond. Row by row it is asked in `terms`.
+    // The two versions a world has charts of: an update that stays within, and one that goes beyond. Row by
+    // row it is asked in `terms`.
     let check = |maximum: Option<&str>, migrates: bool| {
         let mut terms = batched(1, "0s");
         if let Some(maximum) = maximum {
@@ -42,7 +43,7 @@ fn the_decision_matrix_of_the_highest_version() {
 }
 
 #[test]
-fn settings_nobody_understands_move_nothing() {
+fn invalid_settings_migrate_nothing() {
     let check = |terms: Value, expected: &str| {
         let mut world = mesh(json!({}));
         world.namespace("shop", &format!("istio.io/rev={OLD}"));

@@ -1,4 +1,5 @@
-//! The least executor: carries a plan out on a [`World`] as an API server would, and says no to what is about another version.
+//! The least executor: carries a plan out on a [`World`] as an API server would, and says no to what is about
+//! another version.
 
 use std::sync::Arc;
 

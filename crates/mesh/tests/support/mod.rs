@@ -1,7 +1,8 @@
-//! A world for tests: a snapshot, and the least executor that carries plans out as an API server would. No clock, no chance.
+//! A world for tests: a snapshot, and the least executor that carries plans out as an API server would. No
+//! clock, no chance.
 
 #![allow(dead_code, reason = "every test file uses its own share")]
-#![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
+#![allow(unreachable_pub, reason = "a module of each test, not a crate")]
 #![allow(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
@@ -40,11 +41,12 @@ pub struct World {
     serial: u64,
     /// Workloads as the API server holds them.
     pub workloads: BTreeMap<WorkloadKey, Value>,
-    /// The last word of whatever a snapshot cannot be asked for: namespaces, pods, Deployments, `DaemonSets`, webhooks, sources.
+    /// The last word of whatever a snapshot cannot be asked for: namespaces, pods, Deployments, `DaemonSets`,
+    /// webhooks, sources.
     last: BTreeMap<String, Observation>,
 }
 
-/// The moment every world begins.
+/// Start time of every world.
 pub const START: i64 = 1_800_000_000;
 
 pub fn library() -> Library {
@@ -101,12 +103,12 @@ impl World {
         world
     }
 
-    /// Takes in an observation; those it wakes wait in the queue.
+    /// Records an observation and enqueues the affected subjects.
     pub fn see(&mut self, observation: Observation) -> AffectedSubjects {
         self.remember(&observation);
-        let woken = self.snapshot.observe(observation);
-        self.queue.extend(woken.iter().cloned());
-        woken
+        let affected = self.snapshot.observe(observation);
+        self.queue.extend(affected.iter().cloned());
+        affected
     }
 
     fn remember(&mut self, seen: &Observation) {
@@ -316,7 +318,7 @@ impl World {
         plan(&self.snapshot, subject)
     }
 
-    /// Plans for whoever waits, and carries it out, until nobody does. Gives what was done.
+    /// Plans and executes the queued subjects until the queue is empty. Returns the executed actions.
     pub fn settle(&mut self) -> Vec<String> {
         let before = self.done.len();
         for _ in 0..500 {
@@ -357,7 +359,7 @@ impl World {
     }
 
     /// The state and the conditions of an object, one per line.
-    pub fn told(&self, subject: &Subject) -> Vec<String> {
+    pub fn conditions(&self, subject: &Subject) -> Vec<String> {
         fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Vec<String> {
             let status = &objects.get(name).unwrap_or_else(|| panic!("no {name}")).status;
             let state = format!("state={}", status.state());

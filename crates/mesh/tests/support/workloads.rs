@@ -62,7 +62,8 @@ impl World {
         }
     }
 
-    /// The rollout of a workload succeeds: every pod is new, ready, and injected by whatever is asked for now.
+    /// The rollout of a workload succeeds: every pod is new, ready, and injected by whatever is asked for
+    /// now.
     pub fn roll(&mut self, key: &WorkloadKey) {
         let revision = self.injector_for(key);
         self.replace_pods(key, revision.as_deref());
@@ -131,7 +132,8 @@ impl World {
         serde_json::from_value(labels.clone()).expect("labels")
     }
 
-    /// Who injects the pods of a workload now: what its namespace chooses, else what its template asks for, through tags.
+    /// Who injects the pods of a workload now: what its namespace chooses, else what its template asks for,
+    /// through tags.
     fn injector_for(&self, key: &WorkloadKey) -> Option<String> {
         let template = self.template(key);
         let references = self.snapshot.references();

@@ -499,8 +499,7 @@ fn plans_of_a_migration_are_executed_one_at_a_time() {
     let migration = json!({"strategy": "Batched"});
     for (name, version) in [("a", 1), ("b", 2)] {
         let mut object = istio(name, version);
-        object["spec"]["updateStrategy"] =
-            json!({"type": "RevisionBased", "workloadMigration": migration});
+        object["spec"]["updateStrategy"] = json!({"type": "RevisionBased", "workloadMigration": migration});
         observe(&mut reconciler, object);
     }
     let first = plan(&mut reconciler, ms(0));

@@ -1,4 +1,4 @@
-//! Who is woken by an event: everybody whose plan may differ by it, and nobody for an event that changes nothing.
+//! Which subjects an event affects: those whose plan may change, and none for an event that changes nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,8 +17,8 @@ use mainstay_mesh::{AffectedSubjects, Observation, Subject};
 use serde_json::{Value, json};
 use support::{World, pairs, plane};
 
-fn shown(woken: &AffectedSubjects) -> Vec<String> {
-    woken.iter().map(ToString::to_string).collect()
+fn shown(affected: &AffectedSubjects) -> Vec<String> {
+    affected.iter().map(ToString::to_string).collect()
 }
 
 fn settled(strategy: &Value) -> World {
@@ -32,7 +32,7 @@ fn settled(strategy: &Value) -> World {
 }
 
 #[test]
-fn a_label_that_changes_wakes_the_old_name_and_the_new() {
+fn a_changed_label_affects_the_old_and_the_new_name() {
     let mut world = settled(&Value::Null);
     world.revision("other", plane("other"));
     world.settle();
@@ -47,12 +47,12 @@ fn a_label_that_changes_wakes_the_old_name_and_the_new() {
     assert_eq!(
         shown(&world.namespace("app", "")),
         ["IstioRevision/other"],
-        "a removed label wakes what it used to name"
+        "a removed label affects the name it referred to"
     );
 }
 
 #[test]
-fn a_pod_that_vanishes_wakes_the_revision_that_injected_it() {
+fn a_deleted_pod_affects_the_revision_that_injected_it() {
     let mut world = settled(&Value::Null);
     world.pod("app", "p", "", "istio.io/rev=my");
     world.settle();
@@ -64,7 +64,7 @@ fn a_pod_that_vanishes_wakes_the_revision_that_injected_it() {
 }
 
 #[test]
-fn events_that_change_nothing_wake_nobody() {
+fn events_that_change_nothing_affect_no_subject() {
     let mut world = settled(&Value::Null);
     world.namespace("app", "istio.io/rev=my");
     world.pod("app", "p", "", "istio.io/rev=my");
@@ -82,7 +82,7 @@ fn events_that_change_nothing_wake_nobody() {
     assert_eq!(shown(&world.namespace("elsewhere", "team=x")), [""; 0]);
     assert_eq!(shown(&world.pod("elsewhere", "p", "app=x", "")), [""; 0]);
     assert_eq!(
-        shown(&world.namespace("app2", "istio.io/rev=nobody")),
+        shown(&world.namespace("app2", "istio.io/rev=unknown")),
         [""; 0],
         "a name that is nothing"
     );
@@ -94,7 +94,7 @@ fn events_that_change_nothing_wake_nobody() {
 }
 
 #[test]
-fn a_namespace_wakes_those_who_install_into_it_only_when_it_comes_or_goes() {
+fn a_namespace_affects_its_installers_only_when_created_or_deleted() {
     let mut world = settled(&Value::Null);
     let seen = |labels: &str, terminating| Observation::Namespace {
         name: "istio-system".into(),
@@ -116,7 +116,7 @@ fn a_namespace_wakes_those_who_install_into_it_only_when_it_comes_or_goes() {
 }
 
 #[test]
-fn an_istio_wakes_what_points_to_it_by_spec() {
+fn an_istio_affects_the_objects_that_refer_to_it() {
     let mut world = settled(&json!({"type": "RevisionBased", "revisionTags": []}));
     world.tag("prod", "Istio", "my");
     world.ztunnel(
@@ -124,23 +124,23 @@ fn an_istio_wakes_what_points_to_it_by_spec() {
     );
     world.settle_for_good();
     let istio = world.snapshot.istios().get("my").cloned().unwrap();
-    let woken = world.see(Observation::Istio(istio));
+    let affected = world.see(Observation::Istio(istio));
     assert_eq!(
-        shown(&woken),
+        shown(&affected),
         ["Istio/my", "IstioRevisionTag/prod", "ZTunnel/default"]
     );
 }
 
 #[test]
-fn a_revision_wakes_its_owner_and_the_tags_of_its_owner() {
+fn a_revision_affects_its_owner_and_the_tags_of_its_owner() {
     let mut world = settled(&json!({"type": "RevisionBased", "revisionTags": []}));
     world.tag("prod", "Istio", "my");
     world.tag("pinned", "IstioRevision", "my-v1-29-1");
     world.settle_for_good();
     let revision = world.snapshot.revisions().get("my-v1-29-1").cloned().unwrap();
-    let woken = world.see(Observation::Revision(revision));
+    let affected = world.see(Observation::Revision(revision));
     assert_eq!(
-        shown(&woken),
+        shown(&affected),
         [
             "Istio/my",
             "IstioRevision/my-v1-29-1",
@@ -151,7 +151,7 @@ fn a_revision_wakes_its_owner_and_the_tags_of_its_owner() {
 }
 
 #[test]
-fn a_tag_that_moves_wakes_the_revision_it_leaves() {
+fn a_moved_tag_affects_the_revision_it_leaves() {
     let mut world = World::default();
     world.revision("a", plane("a"));
     world.revision("b", plane("b"));
@@ -166,7 +166,7 @@ fn a_tag_that_moves_wakes_the_revision_it_leaves() {
 }
 
 #[test]
-fn objects_of_one_name_wake_each_other() {
+fn objects_of_one_name_affect_each_other() {
     let mut world = World::default();
     world.revision("x", plane("x"));
     world.settle();
@@ -181,7 +181,7 @@ fn objects_of_one_name_wake_each_other() {
 }
 
 #[test]
-fn revisions_hear_of_plug_in_and_node_proxy_only_when_their_state_changes() {
+fn cni_and_ztunnel_affect_revisions_only_when_their_state_changes() {
     let mut world = settled(&Value::Null);
     let mut cni = world.cni(json!({"version": "v1.29.1", "namespace": "istio-cni"}));
     world.settle();
@@ -202,7 +202,7 @@ fn revisions_hear_of_plug_in_and_node_proxy_only_when_their_state_changes() {
 }
 
 #[test]
-fn istios_that_list_one_tag_wake_each_other() {
+fn istios_that_request_one_tag_affect_each_other() {
     let mut world = World::default();
     let strategy = json!({"type": "RevisionBased", "revisionTags": ["prod"]});
     let spec = json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": strategy});
@@ -215,11 +215,11 @@ fn istios_that_list_one_tag_wake_each_other() {
 }
 
 #[test]
-fn a_source_that_breaks_or_heals_wakes_everybody_once() {
+fn a_source_that_fails_or_recovers_affects_all_subjects_once() {
     let mut world = settled(&Value::Null);
     let failing = SourceState::Failing("forbidden".into());
-    let woken = world.see(Observation::Source(Source::Pods, failing.clone()));
-    assert_eq!(shown(&woken), ["Istio/my", "IstioRevision/my"]);
+    let affected = world.see(Observation::Source(Source::Pods, failing.clone()));
+    assert_eq!(shown(&affected), ["Istio/my", "IstioRevision/my"]);
     assert_eq!(
         shown(&world.see(Observation::Source(Source::Pods, failing))),
         [""; 0]
@@ -227,7 +227,7 @@ fn a_source_that_breaks_or_heals_wakes_everybody_once() {
 }
 
 #[test]
-fn a_failure_that_is_over_wakes_its_subject() {
+fn a_resolved_failure_affects_its_subject() {
     let mut world = settled(&Value::Null);
     assert_eq!(
         shown(&world.see(Observation::Succeeded(Subject::istio("my")))),
@@ -237,20 +237,23 @@ fn a_failure_that_is_over_wakes_its_subject() {
 }
 
 #[test]
-fn a_revision_nobody_owns_wakes_the_tags_of_the_istio_that_would_take_it() {
+fn a_revision_without_owner_affects_the_tags_of_the_istio_that_may_adopt_it() {
     let mut world = World::default();
     world.istio("my", json!({"version": "v1.23.4", "namespace": "istio-system"}));
     world.edit::<IstioSpec>("my", |istio| istio.status.active_revision_name = "my".into());
     world.tag("prod", "Istio", "my");
     world.settle_for_good();
-    assert!(world.told(&Subject::tag("prod"))[1].starts_with("Reconciled=False"));
+    assert!(world.conditions(&Subject::tag("prod"))[1].starts_with("Reconciled=False"));
     world.revision("my", plane("my"));
     world.settle_for_good();
-    assert_eq!(world.told(&Subject::tag("prod"))[1], "Reconciled=True/Reconciled");
+    assert_eq!(
+        world.conditions(&Subject::tag("prod"))[1],
+        "Reconciled=True/Reconciled"
+    );
 }
 
 #[test]
-fn a_revision_that_goes_wakes_the_tag_that_stays_on_it() {
+fn a_deleted_revision_affects_the_tag_that_stays_on_it() {
     let mut world = World::default();
     world.revision("old", plane("old"));
     world.tag("prod", "IstioRevision", "old");
