@@ -67,9 +67,9 @@ struct Parser<'a> {
     whole: &'a [u8],
     at: Cursor<'a>,
     flags: Flags,
-    /// The innermost open group; `outer` contains those around it.
+    /// The innermost open group; `outer` contains those outer it.
     frame: Frame,
-    around: Vec<Frame>,
+    outer: Vec<Frame>,
     names: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
             at: Cursor(whole),
             flags,
             frame,
-            around: Vec::new(),
+            outer: Vec::new(),
             names: vec![String::new()],
         }
     }
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
             let repeated = self.step(byte, last_repeat)?;
             last_repeat = repeated.then_some(start);
         }
-        if !self.around.is_empty() {
+        if !self.outer.is_empty() {
             return Err(Reason::MissingParen.at(self.whole));
         }
         let node = self.frame.close();
@@ -186,12 +186,12 @@ impl<'a> Parser<'a> {
 
     fn open_frame(&mut self, capture: Option<u32>) {
         let frame = Frame::new(capture, self.flags);
-        self.around.push(std::mem::replace(&mut self.frame, frame));
+        self.outer.push(std::mem::replace(&mut self.frame, frame));
     }
 
     fn close(&mut self) -> Result<(), RegexError> {
         let outer = self
-            .around
+            .outer
             .pop()
             .ok_or_else(|| Reason::UnexpectedParen.at(self.whole))?;
         let frame = std::mem::replace(&mut self.frame, outer);

@@ -4,6 +4,7 @@
 mod scalar;
 mod tree;
 
+use mainstay_gostd::quote::{quote, quote_rune};
 use mainstay_template::Value;
 
 use tree::{Node, Table};
@@ -21,7 +22,7 @@ fn last_key_text(key: &str) -> String {
     if key.is_empty() {
         return String::new();
     }
-    format!(" (last key {})", mainstay_gostd::quote::quote(key))
+    format!(" (last key {})", quote(key))
 }
 
 /// An error message without its position.
@@ -140,7 +141,7 @@ impl Reader {
             None | Some('\n') => {}
             Some('\r') if self.chars.get(self.at + 1) == Some(&'\n') => {}
             Some(c) => {
-                let c = quote_char(c);
+                let c = quote_rune(c);
                 return problem(format!(
                     "expected a top-level item to end with a newline, comment, or EOF, but got {c} instead"
                 ));
@@ -154,7 +155,7 @@ impl Reader {
         let is_list = self.eat("[");
         let path = self.header_path()?;
         if is_list && !self.eat("]") {
-            let found = self.peek().map_or("EOF".into(), quote_char);
+            let found = self.peek().map_or("EOF".into(), quote_rune);
             return problem(format!(
                 "expected end of table array name delimiter ']', but got {found} instead"
             ));
@@ -184,7 +185,7 @@ impl Reader {
                 Some(c) => {
                     return problem(format!(
                         "expected '.' or ']' to end table name, but got {} instead",
-                        quote_char(c)
+                        quote_rune(c)
                     ));
                 }
                 None => return Err("expected '.' or ']' to end table name, but got '\\x00' instead".into()),
@@ -224,7 +225,7 @@ impl Reader {
                 None => return Err("unexpected EOF; expected key separator '='".into()),
                 Some(c) => {
                     self.line -= usize::from(c == '\n');
-                    return problem(format!("expected '.' or '=', but got {} instead", quote_char(c)));
+                    return problem(format!("expected '.' or '=', but got {} instead", quote_rune(c)));
                 }
             }
         }
@@ -252,7 +253,7 @@ impl Reader {
                     (false, _) => Ok(part),
                     (true, None) => Err("unexpected EOF; expected key separator '='".into()),
                     (true, Some(c)) => {
-                        problem(format!("expected '.' or '=', but got {} instead", quote_char(c)))
+                        problem(format!("expected '.' or '=', but got {} instead", quote_rune(c)))
                     }
                 }
             }
@@ -271,7 +272,7 @@ impl Reader {
             Some('\'') => self.literal_string().map(string),
             Some('.') => Err("floats must start with a digit, not '.'".into()),
             Some(c @ ('\n' | '\r' | ',' | ']' | '}' | '=' | '#')) => {
-                problem(format!("expected value but found {} instead", quote_char(c)))
+                problem(format!("expected value but found {} instead", quote_rune(c)))
             }
             Some(_) => scalar::scalar(&self.word()).map(Node::Leaf),
         }
@@ -318,7 +319,7 @@ impl Reader {
                 Some(',') => self.at += 1,
                 Some(']') => break,
                 other => {
-                    let found = other.map_or("end of file".into(), quote_char);
+                    let found = other.map_or("end of file".into(), quote_rune);
                     return problem(format!(
                         "expected a comma (',') or array terminator (']'), but got {found}"
                     ));
@@ -350,7 +351,7 @@ impl Reader {
                 Some(',') => self.at += 1,
                 Some('}') => break,
                 other => {
-                    let found = other.map_or("end of file".into(), quote_char);
+                    let found = other.map_or("end of file".into(), quote_rune);
                     return problem(format!(
                         "expected a comma or an inline table terminator '}}', but got {found} instead"
                     ));
@@ -366,15 +367,4 @@ impl Reader {
 
 fn string(text: String) -> Node {
     Node::Leaf(Value::string(text))
-}
-
-/// Quotes a character as Go's `%q` does for a rune.
-fn quote_char(c: char) -> String {
-    let quoted = mainstay_gostd::quote::quote(&c.to_string());
-    let inner = quoted.trim_matches('"');
-    match c {
-        '\'' => "'\\''".into(),
-        '"' => "'\"'".into(),
-        _ => format!("'{inner}'"),
-    }
 }
