@@ -1,4 +1,4 @@
-//! RBAC rules of the operator, derived from the list of its own actions and from what charts grant. Pure.
+//! RBAC rules of the operator, derived from its action list and from what charts grant. Pure.
 //!
 //! Kubernetes allows an account to grant only the rights it holds, unless it may `escalate` and `bind`, which
 //! amounts to full access. So the operator holds exactly what the charts' roles grant, and neither of these

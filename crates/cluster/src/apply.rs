@@ -175,12 +175,12 @@ impl Engine {
         if self.kind(id).is_ok() {
             return Ok(());
         }
-        let answer = match self.caller.discover(id).await {
+        let response = match self.caller.discover(id).await {
             Err(error) if error.is_not_found() => return Ok(()),
-            answer => answer?,
+            response => response?,
         };
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        for row in answer
+        for row in response
             .get("resources")
             .and_then(Value::as_array)
             .into_iter()
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
                 .caller
                 .json_patch(&wanted.id, &kind, &records, MANAGER)
                 .await;
-            let patched = self.or_look_again(&wanted.id, &kind, patched).await?;
+            let patched = self.or_reread(&wanted.id, &kind, patched).await?;
             self.note(
                 &wanted.id,
                 Some(Arc::new(patched)),
@@ -315,12 +315,12 @@ impl<'a> Run<'a> {
             force: live.is_some(),
         };
         let applied = self.engine.caller.apply(apply).await;
-        let (is_new, object) = self.or_look_again(&wanted.id, &kind, applied).await?;
-        let places = decide::insisted(wanted, &object);
+        let (is_new, object) = self.or_reread(&wanted.id, &kind, applied).await?;
+        let places = decide::reverted_paths(wanted, &object);
         for place in &places {
             tracing::warn!(object = %wanted.id, %place, "the server has it otherwise");
         }
-        desired.insisted.remember(&wanted.id, uid(&object), places);
+        desired.reapplied.remember(&wanted.id, uid(&object), places);
         let done = if is_new {
             ChangeKind::Created
         } else {
@@ -372,9 +372,9 @@ impl<'a> Run<'a> {
         leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
         for (id, live) in leftovers {
             let kind = self.engine.kind_of(&id).await?;
-            let answer = self.engine.caller.delete(&id, &kind, &live).await;
-            let answer = self.or_look_again(&id, &kind, answer).await?;
-            let lingering = answer.filter(decide::is_deleting).map(Arc::new);
+            let response = self.engine.caller.delete(&id, &kind, &live).await;
+            let response = self.or_reread(&id, &kind, response).await?;
+            let lingering = response.filter(decide::is_deleting).map(Arc::new);
             self.note(&id, lingering, ChangeKind::Deleted, Some(Difference::Unwanted));
         }
         Ok(())
@@ -382,19 +382,19 @@ impl<'a> Run<'a> {
 
     /// Reads the object after a conflict: a watch may have missed an event, and the next attempt uses the
     /// current version.
-    async fn or_look_again<T>(
+    async fn or_reread<T>(
         &mut self,
         id: &ObjectId,
         kind: &Kind,
-        answer: Result<T, ApplyError>,
+        response: Result<T, ApplyError>,
     ) -> Result<T, ApplyError> {
-        if let Err(error) = &answer
+        if let Err(error) = &response
             && error.class() == ErrorClass::Conflict
         {
             let fresh = self.engine.caller.get(id, kind).await?;
             self.note(id, fresh.map(Arc::new), ChangeKind::Found, None);
         }
-        answer
+        response
     }
 
     fn note(

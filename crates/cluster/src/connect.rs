@@ -89,7 +89,7 @@ impl Fence {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The call timed out.
-    #[error("no answer within {} seconds", DEADLINE.as_secs())]
+    #[error("no response within {} seconds", DEADLINE.as_secs())]
     Late,
     /// Another process is the leader.
     #[error("not the leader: nothing is written")]
@@ -110,29 +110,32 @@ impl fmt::Debug for Guarded {
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Service<Request<Body>> for Guarded {
     type Response = Response<Body>;
     type Error = BoxError;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answer {
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         let Self { client, fence, meter } = self.clone();
         Box::pin(async move {
             let verb = verb(&request);
-            let answer = answer(&client, &fence, verb, request).await;
-            meter(verb, answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
-            answer
+            let response = send_within_deadline(&client, &fence, verb, request).await;
+            meter(
+                verb,
+                response.as_ref().map_or(0, |response| response.status().as_u16()),
+            );
+            response
         })
     }
 }
 
-async fn answer(
+async fn send_within_deadline(
     client: &Client,
     fence: &Fence,
     verb: &'static str,
@@ -142,11 +145,11 @@ async fn answer(
         return Err(CallError::Fenced.into());
     }
     let whole = async {
-        let answer = client.send(request).await.map_err(flat)?;
-        if verb == "watch" && answer.status().is_success() {
-            return Ok(answer);
+        let response = client.send(request).await.map_err(flat)?;
+        if verb == "watch" && response.status().is_success() {
+            return Ok(response);
         }
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = response.into_parts();
         let bytes = body.collect().await.map_err(flat)?.to_bytes();
         Ok(Response::from_parts(parts, Body::from(bytes)))
     };

@@ -31,7 +31,7 @@ pub struct Desired {
     pub inventory: Inventory,
     index: BTreeMap<ObjectId, usize>,
     /// Fields that differ again right after an apply.
-    pub(crate) insisted: ReappliedFields,
+    pub(crate) reapplied: ReappliedFields,
 }
 
 /// One object of a release.
@@ -84,7 +84,7 @@ impl Desired {
             objects: Vec::with_capacity(rendered.len()),
             inventory,
             index: BTreeMap::new(),
-            insisted: ReappliedFields::default(),
+            reapplied: ReappliedFields::default(),
         };
         for object in rendered.into_iter().flat_map(flatten) {
             desired.add(object, kinds)?;

@@ -59,9 +59,9 @@ impl Events {
         let Some(count) = self.count(&name, now) else {
             return Ok(false);
         };
-        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
-        let told = timeout(CALL, self.write(event, &name, count, now)).await;
-        told.unwrap_or_else(|_| Err(late())).map(|()| true)
+        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no response in time".into());
+        let written = timeout(CALL, self.write(event, &name, count, now)).await;
+        written.unwrap_or_else(|_| Err(late())).map(|()| true)
     }
 
     /// Returns the count if it is due: at every doubling, and after the maximum interval.
@@ -83,21 +83,21 @@ impl Events {
     }
 
     async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), WriteError> {
-        let folder = format!(
+        let collection = format!(
             "/apis/events.k8s.io/v1/namespaces/{}/events",
             namespace(&event.about.subject)
         );
-        let path = format!("{folder}/{name}");
+        let path = format!("{collection}/{name}");
         if count > 1 {
             match self.repeat(&path, count, now).await {
-                Err(refused) if refused.is_not_found() => {}
+                Err(error) if error.is_not_found() => {}
                 done => return done,
             }
         }
         let body = Body::Json(self.body(event, name, now));
-        match self.writer.call(Method::POST, &folder, Some(body)).await {
+        match self.writer.call(Method::POST, &collection, Some(body)).await {
             // Published by a previous process.
-            Err(refused) if refused.code == 409 => {
+            Err(error) if error.code == 409 => {
                 let found = self.writer.call(Method::GET, &path, None).await?;
                 let before = found
                     .pointer("/series/count")
@@ -182,6 +182,6 @@ fn note(message: &str) -> String {
 }
 
 /// With exactly six fractional digits, as Go parses it.
-fn micro(moment: Timestamp) -> String {
-    format!("{moment:.6}")
+fn micro(time: Timestamp) -> String {
+    format!("{time:.6}")
 }

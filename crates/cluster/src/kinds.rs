@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_scopes_are_told_apart() {
+    fn groups_and_scopes_are_distinguished() {
         let found = |kind| installed_kinds().find(|one| one.kind == kind).unwrap();
         let deployment = found("Deployment");
         assert_eq!(

@@ -30,7 +30,7 @@ pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Leader election for one Lease.
 pub struct Lease {
     writer: Writer,
-    folder: String,
+    collection: String,
     name: String,
     identity: String,
     fence: Fence,
@@ -63,7 +63,7 @@ impl Lease {
     ) -> Self {
         Self {
             writer,
-            folder: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
+            collection: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
             name: name.to_owned(),
             identity: identity.to_owned(),
             fence,
@@ -102,7 +102,7 @@ impl Lease {
         let Some(seen) = self.seen.take().filter(|seen| holder(seen) == self.identity) else {
             return;
         };
-        let now = self.moment();
+        let now = self.timestamp();
         let spec = json!({
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -168,7 +168,7 @@ impl Lease {
     }
 
     fn record(&self, seen: &Value) -> Value {
-        let now = self.moment();
+        let now = self.timestamp();
         let is_ours = holder(seen) == self.identity;
         let acquired = seen.pointer("/spec/acquireTime").filter(|_| is_ours).cloned();
         json!({
@@ -183,13 +183,13 @@ impl Lease {
     async fn get(&self) -> Result<Option<Value>, WriteError> {
         match self.call(Method::GET, &self.path(), None).await {
             Ok(found) => Ok(Some(found)),
-            Err(refused) if refused.is_not_found() => Ok(None),
-            Err(refused) => Err(refused),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     async fn create(&self) -> Result<Value, WriteError> {
-        let now = self.moment();
+        let now = self.timestamp();
         let body = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -202,7 +202,7 @@ impl Lease {
                 "leaseTransitions": 0,
             },
         });
-        self.call(Method::POST, &self.folder, Some(Body::Json(body)))
+        self.call(Method::POST, &self.collection, Some(Body::Json(body)))
             .await
     }
 
@@ -216,18 +216,18 @@ impl Lease {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, WriteError> {
-        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
+        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no response in time".into());
         timeout(CALL, self.writer.call(method, path, body))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
 
     fn path(&self) -> String {
-        format!("{}/{}", self.folder, self.name)
+        format!("{}/{}", self.collection, self.name)
     }
 
     /// With exactly six fractional digits, as Go parses it.
-    fn moment(&self) -> String {
+    fn timestamp(&self) -> String {
         format!("{:.6}", (self.now)())
     }
 }

@@ -17,7 +17,7 @@ pub struct Live {
     /// Objects by owner uid.
     owned: BTreeMap<String, BTreeSet<ObjectId>>,
     /// Tombstones: the last version of deleted objects, so that a lagging watch does not restore them.
-    graves: BTreeMap<ObjectId, u64>,
+    tombstones: BTreeMap<ObjectId, u64>,
 }
 
 /// Known objects of a release: enough to install or uninstall it without reads, except for objects never
@@ -46,7 +46,7 @@ impl Live {
     pub fn observe(&mut self, id: ObjectId, object: Option<Arc<Value>>) -> bool {
         match object {
             Some(object) => self.seen(id, object),
-            None => self.bury(&id, 0),
+            None => self.record_tombstone(&id, 0),
         }
     }
 
@@ -54,7 +54,7 @@ impl Live {
     /// version was observed: our own write may be ahead of the watch.
     pub fn remove(&mut self, id: &ObjectId, last: &Value) -> bool {
         let is_newer = |known: &Arc<Value>| version(known) > version(last);
-        !self.objects.get(id).is_some_and(is_newer) && self.bury(id, version(last))
+        !self.objects.get(id).is_some_and(is_newer) && self.record_tombstone(id, version(last))
     }
 
     /// Records the results of our own writes.
@@ -152,11 +152,11 @@ impl Live {
 
     fn seen(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
         let newest = self.objects.get(&id).map(|known| version(known));
-        if newest.max(self.graves.get(&id).copied()) >= Some(version(&object)) {
+        if newest.max(self.tombstones.get(&id).copied()) >= Some(version(&object)) {
             return false;
         }
         self.take(&id);
-        self.graves.remove(&id);
+        self.tombstones.remove(&id);
         for owner in owners(&object) {
             self.owned.entry(owner.to_owned()).or_default().insert(id.clone());
         }
@@ -164,11 +164,11 @@ impl Live {
         true
     }
 
-    fn bury(&mut self, id: &ObjectId, last: u64) -> bool {
+    fn record_tombstone(&mut self, id: &ObjectId, last: u64) -> bool {
         let Some(object) = self.take(id) else {
             return false;
         };
-        self.graves.insert(id.clone(), version(&object).max(last));
+        self.tombstones.insert(id.clone(), version(&object).max(last));
         true
     }
 

@@ -95,7 +95,7 @@ pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, Surve
     survey.read_pods(client).await;
     survey.read_workloads(client).await;
     survey.read_webhooks(client).await;
-    survey.leaders = leaders(client).await.map_err(|refused| refused.message);
+    survey.leaders = leaders(client).await.map_err(|error| error.message);
     Ok(survey)
 }
 
@@ -111,7 +111,7 @@ pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
                     survey.snapshot.observe(seen);
                 }
             }
-            Err(refused) => state = Err(refused),
+            Err(error) => state = Err(error),
         }
     }
     survey.listed(Source::Workloads, state);
@@ -235,7 +235,7 @@ impl Survey {
     fn listed(&mut self, source: Source, state: Result<(), WriteError>) {
         let state = match state {
             Ok(()) => SourceState::Ready,
-            Err(refused) => SourceState::Failing(refused.message),
+            Err(error) => SourceState::Failing(error.message),
         };
         self.snapshot.observe(Observation::Source(source, state));
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::connect::MANAGER;
 
 /// Maximum accepted `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// Error of a read or write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ impl From<kube::Error> for WriteError {
                 .details
                 .as_ref()
                 .map_or(0, |details| details.retry_after_seconds);
-            let wait = Duration::from_secs(seconds.into()).min(LONGEST_WAIT);
+            let wait = Duration::from_secs(seconds.into()).min(MAX_RETRY_AFTER);
             return Self {
                 code: status.code,
                 class: ErrorClass::from_status(status.code, &status.message),
@@ -84,12 +84,12 @@ fn chain(error: &kube::Error) -> String {
     };
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let told = inner.to_string();
-        if !text.contains(&told) {
+        let message = inner.to_string();
+        if !text.contains(&message) {
             if !text.is_empty() {
                 text.push_str(": ");
             }
-            text.push_str(&told);
+            text.push_str(&message);
         }
         cause = inner.source();
     }
@@ -119,21 +119,21 @@ impl Writer {
     pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, WriteError> {
         match self.call(Method::GET, &path(kind, name), None).await {
             Ok(object) => Ok(Some(object)),
-            Err(refused) if refused.is_not_found() => Ok(None),
-            Err(refused) => Err(refused),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// Reads a namespace or a workload; `None` if it does not exist. Uses a list by name, which needs no
     /// right besides `list` and `watch`.
     pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, WriteError> {
-        let folder = match subject {
+        let collection = match subject {
             Subject::Namespace(_) => "/api/v1/namespaces".to_owned(),
             Subject::Workload(key) => workloads(key),
             Subject::Object(..) | Subject::Webhook(_) => return Ok(None),
         };
         let name = subject.name();
-        let path = format!("{folder}?fieldSelector=metadata.name%3D{name}&limit=1");
+        let path = format!("{collection}?fieldSelector=metadata.name%3D{name}&limit=1");
         let mut list = self.call(Method::GET, &path, None).await?;
         Ok(list.pointer_mut("/items/0").map(Value::take))
     }
@@ -151,7 +151,7 @@ impl Writer {
             "metadata": {"name": name, "ownerReferences": [owner], "finalizers": finalizers},
             "spec": spec,
         });
-        let place = format!("{}?fieldManager={MANAGER}", folder(kind));
+        let place = format!("{}?fieldManager={MANAGER}", collection(kind));
         self.call(Method::POST, &place, Some(Body::Json(body))).await
     }
 
@@ -198,8 +198,8 @@ impl Writer {
         };
         match self.call(Method::DELETE, &path, Some(Body::Json(body))).await {
             Ok(object) => Ok(Some(object).filter(|object| object.get("kind") != Some(&json!("Status")))),
-            Err(refused) if refused.is_not_found() => Ok(None),
-            Err(refused) => Err(refused),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -295,12 +295,12 @@ impl Body {
 
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-fn folder(kind: ObjectKind) -> String {
+fn collection(kind: ObjectKind) -> String {
     format!("/apis/{}/{}", names::API_VERSION, kind.plural())
 }
 
 fn path(kind: ObjectKind, name: &str) -> String {
-    format!("{}/{name}", folder(kind))
+    format!("{}/{name}", collection(kind))
 }
 
 /// API path of the workloads of this kind and namespace.

@@ -1,5 +1,5 @@
 //! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it
-//! refuses, and what it makes of faults.
+//! rejects, and what it makes of faults.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,15 +22,15 @@ use mainstay_sim::context::Destination;
 use mainstay_sim::fault::{Fault, RequestCounts, Rule, Trigger};
 use serde_json::{Value, json};
 
-use support::{NAMESPACE, Scene, told};
+use support::{Fixture, NAMESPACE, summaries};
 
 const RELEASE: &str = "prod-istiod";
 
-async fn scene() -> (Cluster, Scene) {
+async fn fixture() -> (Cluster, Fixture) {
     let cluster = Cluster::default();
-    let mut scene = Scene::new(Client::new(cluster.connect("observer"), "default")).await;
-    scene.engine = Engine::new(Client::new(cluster.connect("mainstay"), "default"));
-    (cluster, scene)
+    let mut fixture = Fixture::new(Client::new(cluster.connect("observer"), "default")).await;
+    fixture.engine = Engine::new(Client::new(cluster.connect("mainstay"), "default"));
+    (cluster, fixture)
 }
 
 fn config_map(name: &str, data: &Value) -> Value {
@@ -49,41 +49,41 @@ fn rendered(value: &str) -> Vec<Value> {
     ]
 }
 
-async fn install(scene: &mut Scene, rendered: Vec<Value>) -> Result<Vec<String>, ApplyError> {
-    let desired = scene.desired(RELEASE, rendered).await;
-    Ok(told(&scene.install(&desired).await?))
+async fn install(fixture: &mut Fixture, rendered: Vec<Value>) -> Result<Vec<String>, ApplyError> {
+    let desired = fixture.desired(RELEASE, rendered).await;
+    Ok(summaries(&fixture.install(&desired).await?))
 }
 
 #[tokio::test]
 async fn a_release_is_installed_once() {
-    let (_cluster, mut scene) = scene().await;
+    let (_cluster, mut fixture) = fixture().await;
     let expected = [
         "Created ConfigMap mainstay-prod-istiod: not there",
         "Created ConfigMap a: not there",
         "Created ConfigMap b: not there",
         "Created ClusterRole r: not there",
     ];
-    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
-    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), [""; 0]);
+    assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
+    assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), [""; 0]);
     let fewer = vec![config_map("a", &json!({"x": "2"}))];
     let expected = [
         "Applied ConfigMap a: .data.x was changed",
         "Deleted ClusterRole r: not wanted any more",
         "Deleted ConfigMap b: not wanted any more",
     ];
-    assert_eq!(install(&mut scene, fewer).await.unwrap(), expected);
+    assert_eq!(install(&mut fixture, fewer).await.unwrap(), expected);
     let expected = [
         "Deleted ConfigMap a: not wanted any more",
         "Deleted ConfigMap mainstay-prod-istiod: not wanted any more",
     ];
-    assert_eq!(told(&scene.uninstall(RELEASE).await), expected);
-    assert!(scene.live.release(&scene.key(RELEASE)).is_empty());
+    assert_eq!(summaries(&fixture.uninstall(RELEASE).await), expected);
+    assert!(fixture.live.release(&fixture.key(RELEASE)).is_empty());
 }
 
 #[tokio::test]
 async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
-    let (_cluster, mut scene) = scene().await;
-    install(&mut scene, vec![config_map("a", &json!({}))])
+    let (_cluster, mut fixture) = fixture().await;
+    install(&mut fixture, vec![config_map("a", &json!({}))])
         .await
         .unwrap();
     let expected = [
@@ -92,52 +92,52 @@ async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
         "Created ConfigMap b: not there",
         "Created ClusterRole r: not there",
     ];
-    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
+    assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
     let inventory = config_map("mainstay-prod-istiod", &json!({}));
     let inventory = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": inventory["metadata"]["name"], "namespace": NAMESPACE}});
-    let found = scene.get(&inventory).await.unwrap();
+    let found = fixture.get(&inventory).await.unwrap();
     let annotations = &found["metadata"]["annotations"];
     assert_eq!(
         annotations["applyset.kubernetes.io/contains-group-kinds"],
         "ClusterRole.rbac.authorization.k8s.io,ConfigMap"
     );
     assert_eq!(annotations["applyset.kubernetes.io/tooling"], "mainstay/v1");
-    let _ = scene
+    let _ = fixture
         .api(&inventory)
         .delete("mainstay-prod-istiod", &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    scene.restart().await;
+    fixture.restart().await;
     let expected = ["Created ConfigMap mainstay-prod-istiod: not there"];
-    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
+    assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
 }
 
 /// What is there of that name already, and what is said about it. Nothing may be touched, not even what is
 /// free.
-async fn check_refused(metadata: Value, expected: &str) {
-    let (_cluster, mut scene) = scene().await;
+async fn check_rejected(metadata: Value, expected: &str) {
+    let (_cluster, mut fixture) = fixture().await;
     let mut foreign = config_map("b", &json!({"x": "theirs"}));
     foreign["metadata"] = metadata;
     foreign["metadata"]["name"] = json!("b");
     foreign["metadata"]["namespace"] = json!(NAMESPACE);
     if foreign["metadata"]["ownerReferences"] == json!("other") {
-        foreign["metadata"]["ownerReferences"] = json!([scene.make_owner("other").await]);
+        foreign["metadata"]["ownerReferences"] = json!([fixture.make_owner("other").await]);
     }
-    let made = scene.make(&foreign).await;
-    let error = install(&mut scene, rendered("get")).await.unwrap_err();
+    let made = fixture.make(&foreign).await;
+    let error = install(&mut fixture, rendered("get")).await.unwrap_err();
     let words = "unable to continue with install: ConfigMap \"b\" in namespace \"istio-system\" exists and cannot be imported into the current release: invalid ownership metadata; ";
     assert_eq!(error.to_string(), format!("{words}{expected}"));
     assert_eq!(error.class(), ErrorClass::Other);
-    assert_eq!(scene.get(&foreign).await.unwrap(), made);
+    assert_eq!(fixture.get(&foreign).await.unwrap(), made);
     assert_eq!(
-        scene.versions(RELEASE).await.len(),
+        fixture.versions(RELEASE).await.len(),
         usize::from(expected.starts_with("owner"))
     );
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_refused_in_helms_words() {
-    check_refused(
+async fn foreign_objects_are_rejected_in_helms_words() {
+    check_rejected(
         json!({}),
         "label validation error: missing key \"app.kubernetes.io/managed-by\": must be set to \"Helm\"; annotation validation error: \
          missing key \"meta.helm.sh/release-name\": must be set to \"prod-istiod\"; annotation validation error: missing key \
@@ -150,14 +150,14 @@ async fn what_is_not_ours_is_refused_in_helms_words() {
             "annotations": {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": NAMESPACE},
         })
     };
-    check_refused(
+    check_rejected(
         marks("other"),
         "annotation validation error: key \"meta.helm.sh/release-name\" must equal \"prod-istiod\": current value is \"other\"",
     )
     .await;
     let mut owned = marks(RELEASE);
     owned["ownerReferences"] = json!("other");
-    check_refused(
+    check_rejected(
         owned,
         "owner validation error: it is controlled by ClusterRole \"other\"",
     )
@@ -166,9 +166,9 @@ async fn what_is_not_ours_is_refused_in_helms_words() {
 
 #[tokio::test]
 async fn what_others_own_is_never_removed() {
-    let (_cluster, mut scene) = scene().await;
-    install(&mut scene, rendered("get")).await.unwrap();
-    let own = scene.get(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": NAMESPACE}})).await.unwrap();
+    let (_cluster, mut fixture) = fixture().await;
+    install(&mut fixture, rendered("get")).await.unwrap();
+    let own = fixture.get(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": NAMESPACE}})).await.unwrap();
     let like = |name: &str| {
         let metadata = &own["metadata"];
         let mut other = config_map(name, &json!({}));
@@ -180,7 +180,7 @@ async fn what_others_own_is_never_removed() {
     };
     let mut kept = Vec::new();
     let mut other_owner = like("other-owner");
-    other_owner["metadata"]["ownerReferences"] = json!([scene.make_owner("other").await]);
+    other_owner["metadata"]["ownerReferences"] = json!([fixture.make_owner("other").await]);
     kept.push(other_owner);
     let mut other_release = like("other-release");
     other_release["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("other");
@@ -194,41 +194,41 @@ async fn what_others_own_is_never_removed() {
     let mut by_policy = like("by-policy");
     by_policy["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     for object in kept.iter().chain([&by_policy, &like("leftover")]) {
-        scene.make(object).await;
+        fixture.make(object).await;
     }
-    scene.restart().await;
-    let found = install(&mut scene, rendered("get")).await.unwrap();
+    fixture.restart().await;
+    let found = install(&mut fixture, rendered("get")).await.unwrap();
     assert_eq!(found, ["Deleted ConfigMap leftover: not wanted any more"]);
-    scene.uninstall(RELEASE).await;
+    fixture.uninstall(RELEASE).await;
     assert!(
-        scene.get(&by_policy).await.is_none(),
+        fixture.get(&by_policy).await.is_none(),
         "the policy is about what a release drops, not about its end"
     );
     for object in &kept {
-        assert!(scene.get(object).await.is_some(), "{object}");
+        assert!(fixture.get(object).await.is_some(), "{object}");
     }
 }
 
 #[tokio::test]
 async fn a_deletion_means_one_version() {
-    let (_cluster, mut scene) = scene().await;
-    install(&mut scene, rendered("get")).await.unwrap();
+    let (_cluster, mut fixture) = fixture().await;
+    install(&mut fixture, rendered("get")).await.unwrap();
     let b =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
-    scene
+    fixture
         .interfere(
             &b,
             &json!([{"op": "add", "path": "/data/theirs", "value": "x"}]),
-            "somebody",
+            "other-writer",
         )
         .await;
-    let error = install(&mut scene, vec![config_map("a", &json!({"x": "get"}))])
+    let error = install(&mut fixture, vec![config_map("a", &json!({"x": "get"}))])
         .await
         .unwrap_err();
     assert_eq!(error.class(), ErrorClass::Conflict);
-    assert!(scene.get(&b).await.is_some());
+    assert!(fixture.get(&b).await.is_some());
     // No watch has shown it: after a conflict the engine looks itself.
-    let found = install(&mut scene, vec![config_map("a", &json!({"x": "get"}))])
+    let found = install(&mut fixture, vec![config_map("a", &json!({"x": "get"}))])
         .await
         .unwrap();
     assert_eq!(found, ["Deleted ConfigMap b: not wanted any more"]);
@@ -236,74 +236,74 @@ async fn a_deletion_means_one_version() {
 
 #[tokio::test]
 async fn an_apply_means_one_object() {
-    let (_cluster, mut scene) = scene().await;
-    install(&mut scene, rendered("get")).await.unwrap();
+    let (_cluster, mut fixture) = fixture().await;
+    install(&mut fixture, rendered("get")).await.unwrap();
     let b =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
-    let _ = scene
+    let _ = fixture
         .api(&b)
         .delete("b", &kube::api::DeleteParams::default())
         .await
         .unwrap();
     let mut foreign = b.clone();
     foreign["data"] = json!({"x": "theirs"});
-    let made = scene.make(&foreign).await;
-    let error = install(&mut scene, rendered("list")).await.unwrap_err();
+    let made = fixture.make(&foreign).await;
+    let error = install(&mut fixture, rendered("list")).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Conflict, "{error}");
-    assert_eq!(scene.get(&b).await.unwrap(), made);
+    assert_eq!(fixture.get(&b).await.unwrap(), made);
     // No watch has shown it: after a conflict the engine looks itself.
-    let error = install(&mut scene, rendered("list")).await.unwrap_err();
+    let error = install(&mut fixture, rendered("list")).await.unwrap_err();
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn what_is_being_deleted_is_waited_for() {
-    let (_cluster, mut scene) = scene().await;
-    install(&mut scene, rendered("get")).await.unwrap();
+    let (_cluster, mut fixture) = fixture().await;
+    install(&mut fixture, rendered("get")).await.unwrap();
     let b =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
-    scene
+    fixture
         .interfere(
             &b,
             &json!([{"op": "add", "path": "/metadata/finalizers", "value": ["x.example/wait"]}]),
-            "somebody",
+            "other-writer",
         )
         .await;
-    let _ = scene
+    let _ = fixture
         .api(&b)
         .delete("b", &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    scene.restart().await;
-    let error = install(&mut scene, rendered("get")).await.unwrap_err();
+    fixture.restart().await;
+    let error = install(&mut fixture, rendered("get")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "ConfigMap \"b\" in namespace \"istio-system\" is being deleted"
     );
     assert_eq!(error.class(), ErrorClass::Transient);
-    scene.uninstall(RELEASE).await;
+    fixture.uninstall(RELEASE).await;
     assert!(
-        !scene.live.release(&scene.key(RELEASE)).is_empty(),
+        !fixture.live.release(&fixture.key(RELEASE)).is_empty(),
         "its finalizer holds it"
     );
-    scene
+    fixture
         .interfere(
             &b,
             &json!([{"op": "remove", "path": "/metadata/finalizers"}]),
-            "somebody",
+            "other-writer",
         )
         .await;
-    scene.restart().await;
-    assert_eq!(install(&mut scene, rendered("get")).await.unwrap().len(), 4);
+    fixture.restart().await;
+    assert_eq!(install(&mut fixture, rendered("get")).await.unwrap().len(), 4);
 }
 
 #[tokio::test]
 async fn what_makes_no_release_is_said() {
-    let (_cluster, scene) = scene().await;
+    let (_cluster, fixture) = fixture().await;
     let check = async |object: Value, expected: &str| {
-        let made = scene
+        let made = fixture
             .engine
-            .desired(scene.key(RELEASE), scene.owner.clone(), vec![object])
+            .desired(fixture.key(RELEASE), fixture.owner.clone(), vec![object])
             .await;
         let words = "unable to build kubernetes objects from release manifest: ";
         assert_eq!(made.unwrap_err().to_string(), format!("{words}{expected}"));
@@ -350,15 +350,15 @@ async fn what_makes_no_release_is_said() {
 
 #[tokio::test]
 async fn a_kind_is_learnt_from_the_server() {
-    let (_cluster, mut scene) = scene().await;
+    let (_cluster, mut fixture) = fixture().await;
     let mut definition = support::attachment_definition();
     definition["metadata"]["name"] = json!("things.x.example");
     definition["spec"]["group"] = json!("x.example");
     definition["spec"]["scope"] = json!("Cluster");
     definition["spec"]["names"] = json!({"kind": "Thing", "plural": "things", "singular": "thing"});
-    scene.make(&definition).await;
+    fixture.make(&definition).await;
     let thing = json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": {"list": [{"a": 1}]}});
-    let found = install(&mut scene, vec![thing.clone()]).await.unwrap();
+    let found = install(&mut fixture, vec![thing.clone()]).await.unwrap();
     assert_eq!(
         found,
         [
@@ -366,14 +366,15 @@ async fn a_kind_is_learnt_from_the_server() {
             "Created Thing x: not there"
         ]
     );
-    assert_eq!(install(&mut scene, vec![thing]).await.unwrap(), [""; 0]);
-    assert_eq!(scene.uninstall(RELEASE).await.len(), 2);
+    assert_eq!(install(&mut fixture, vec![thing]).await.unwrap(), [""; 0]);
+    assert_eq!(fixture.uninstall(RELEASE).await.len(), 2);
 }
 
-/// A webhook that has a say of its own: the server keeps it, and we do not write for ever.
+/// A webhook changes an object after every apply: the change stays, and the operator does not write it again
+/// and again.
 #[tokio::test]
-async fn a_server_that_insists_is_not_fought() {
-    let (cluster, mut scene) = scene().await;
+async fn changes_by_a_webhook_are_not_reverted_forever() {
+    let (cluster, mut fixture) = fixture().await;
     cluster.handle_webhook(&Destination::Url("https://x.example/".into()), |review| {
         // {"x": "forced"} over whatever is asked for, in base64.
         let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEveCIsInZhbHVlIjoiZm9yY2VkIn1d";
@@ -382,46 +383,46 @@ async fn a_server_that_insists_is_not_fought() {
             "response": {"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": patch},
         })
     });
-    scene
+    fixture
         .make(&json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "insists"},
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "mutate"},
             "webhooks": [{
-                "name": "insists.x.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "name": "mutate.x.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
                 "clientConfig": {"url": "https://x.example/"},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}],
-                "objectSelector": {"matchLabels": {"insist": "yes"}},
+                "objectSelector": {"matchLabels": {"mutate": "yes"}},
             }],
         }))
         .await;
     let mut object = config_map("a", &json!({"x": "1", "y": "1"}));
-    object["metadata"]["labels"] = json!({"insist": "yes"});
-    let desired = scene.desired(RELEASE, vec![object]).await;
-    scene.install(&desired).await.unwrap();
+    object["metadata"]["labels"] = json!({"mutate": "yes"});
+    let desired = fixture.desired(RELEASE, vec![object]).await;
+    fixture.install(&desired).await.unwrap();
     let wanted = &desired.objects[0];
-    let live = scene.get(&wanted.body).await.unwrap();
+    let live = fixture.get(&wanted.body).await.unwrap();
     assert_eq!(live["data"]["x"], "forced");
-    assert_eq!(told(&scene.install(&desired).await.unwrap()), [""; 0]);
+    assert_eq!(summaries(&fixture.install(&desired).await.unwrap()), [""; 0]);
     assert_eq!(desired.drift(&wanted.id, Some(&live)), None);
-    let edited = scene
+    let edited = fixture
         .interfere(
             &wanted.body,
             &json!([{"op": "replace", "path": "/data/y", "value": "theirs"}]),
-            "somebody",
+            "other-writer",
         )
         .await;
-    scene.see(&edited);
+    fixture.see(&edited);
     assert!(desired.drift(&wanted.id, Some(&edited)).is_some());
-    let found = told(&scene.install(&desired).await.unwrap());
+    let found = summaries(&fixture.install(&desired).await.unwrap());
     assert_eq!(found, ["Applied ConfigMap a: .data.y was changed"]);
-    assert_eq!(told(&scene.install(&desired).await.unwrap()), [""; 0]);
+    assert_eq!(summaries(&fixture.install(&desired).await.unwrap()), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_a_server_answers_has_a_class() {
+async fn responses_are_classified() {
     let check = async |fault: Fault, expected: (ErrorClass, Option<u64>, &str)| {
-        let (cluster, mut scene) = scene().await;
+        let (cluster, mut fixture) = fixture().await;
         cluster.add_fault(Rule::once("mainstay", Trigger::Request(0), fault));
-        let error = install(&mut scene, rendered("get")).await.unwrap_err();
+        let error = install(&mut fixture, rendered("get")).await.unwrap_err();
         let found = (
             error.class(),
             error.retry_after().map(|wait| wait.as_secs()),
@@ -470,15 +471,15 @@ async fn what_a_server_answers_has_a_class() {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_lasts_longer_than_its_deadline() {
-    let (cluster, mut scene) = scene().await;
-    scene.engine = scene.engine.with_deadline(Duration::from_secs(5));
+    let (cluster, mut fixture) = fixture().await;
+    fixture.engine = fixture.engine.with_deadline(Duration::from_secs(5));
     cluster.add_fault(Rule::once(
         "mainstay",
         Trigger::Request(0),
         Fault::Slow(Duration::from_hours(1)),
     ));
-    let error = install(&mut scene, rendered("get")).await.unwrap_err();
-    let expected = "could not get information about the resource ConfigMap \"a\" in namespace \"istio-system\": no answer within 5 s";
+    let error = install(&mut fixture, rendered("get")).await.unwrap_err();
+    let expected = "could not get information about the resource ConfigMap \"a\" in namespace \"istio-system\": no response within 5 s";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -493,13 +494,13 @@ async fn after_any_fault_the_next_attempt_goes_on() {
         Fault::internal(),
         Fault::Truncate,
     ];
-    let twin = story(None).await;
+    let reference = run_sequence(None).await;
     let mut runs = 0;
     for fault in faults {
-        for call in 0..twin.counts.requests {
-            let run = story(Some((call, fault.clone()))).await;
-            assert_eq!(run.states, twin.states, "{fault:?} at call {call}");
-            let (writes, expected) = (run.counts.writes, twin.counts.writes);
+        for call in 0..reference.counts.requests {
+            let run = run_sequence(Some((call, fault.clone()))).await;
+            assert_eq!(run.states, reference.states, "{fault:?} at call {call}");
+            let (writes, expected) = (run.counts.writes, reference.counts.writes);
             assert!(
                 writes <= expected + 1,
                 "{fault:?} at call {call}: {writes} writes instead of {expected}"
@@ -510,14 +511,14 @@ async fn after_any_fault_the_next_attempt_goes_on() {
     println!("faults: {runs} runs");
 }
 
-struct Story {
+struct SequenceRun {
     states: Vec<Value>,
     counts: RequestCounts,
 }
 
 /// Installs, upgrades and removes, trying each until it succeeds, with what the watches show in between.
-async fn story(fault: Option<(u64, Fault)>) -> Story {
-    let (cluster, mut scene) = scene().await;
+async fn run_sequence(fault: Option<(u64, Fault)>) -> SequenceRun {
+    let (cluster, mut fixture) = fixture().await;
     if let Some((call, fault)) = fault {
         cluster.add_fault(Rule::once("mainstay", Trigger::Request(call), fault));
     }
@@ -529,32 +530,32 @@ async fn story(fault: Option<(u64, Fault)>) -> Story {
     ] {
         for _ in 0..3 {
             let is_done = if let Some(rendered) = &step {
-                install(&mut scene, rendered.clone()).await.is_ok()
+                install(&mut fixture, rendered.clone()).await.is_ok()
             } else {
-                remove(&mut scene).await
+                remove(&mut fixture).await
             };
             if is_done {
                 break;
             }
-            scene.restart().await;
+            fixture.restart().await;
         }
-        states.push(without_owners(scene.state(RELEASE).await));
+        states.push(without_owners(fixture.state(RELEASE).await));
     }
-    Story {
+    SequenceRun {
         states,
         counts: cluster.with(|state| state.faults.counts("mainstay")),
     }
 }
 
 /// Removes what is known; says whether that went well.
-async fn remove(scene: &mut Scene) -> bool {
-    let key = scene.key(RELEASE);
-    let done = scene.engine.uninstall(&key, scene.live.release(&key)).await;
+async fn remove(fixture: &mut Fixture) -> bool {
+    let key = fixture.key(RELEASE);
+    let done = fixture.engine.uninstall(&key, fixture.live.release(&key)).await;
     let (changes, is_done) = match done {
         Ok(changes) => (changes, true),
         Err(stopped) => (stopped.changes, false),
     };
-    scene.live.record(&changes);
+    fixture.live.record(&changes);
     is_done
 }
 

@@ -44,8 +44,8 @@ impl Server {
 
     async fn apply(&self, wanted: &Value) -> Value {
         let params = PatchParams::apply("us").force();
-        let answer = self.api(wanted).patch("it", &params, &Patch::Apply(wanted)).await;
-        serde_json::to_value(answer.unwrap_or_else(|error| panic!("{error}: {wanted}"))).unwrap()
+        let response = self.api(wanted).patch("it", &params, &Patch::Apply(wanted)).await;
+        serde_json::to_value(response.unwrap_or_else(|error| panic!("{error}: {wanted}"))).unwrap()
     }
 
     async fn interfere(&self, wanted: &Value, patch: &Value) {
@@ -139,7 +139,7 @@ fn interference(random: &mut Random) -> Value {
 #[tokio::test]
 async fn different_means_that_an_apply_writes() {
     let mut random = Random::new(7);
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let makers = [config_map, service, deployment, role];
     for _ in 0..case_count(100) {
         let server = Server::new();
@@ -157,11 +157,11 @@ async fn different_means_that_an_apply_writes() {
             let found = difference(&wanted, &before, "us");
             let after = server.apply(&wanted).await;
             let has_changed = before["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"];
-            tally.count(found.is_some() == has_changed, || {
+            counts.count(found.is_some() == has_changed, || {
                 format!("said {found:?}, the server wrote: {has_changed}\n wanted {wanted}\n before {before}")
             });
         }
     }
-    println!("compare with an apply: {tally}");
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    println!("compare with an apply: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }

@@ -1,5 +1,5 @@
 //! Objects, good and bad, under the Sail Operator's definitions and under ours, on real API servers: accepted
-//! or refused alike, in the same words, with the same defaults. Needs upstream's files beside the repository
+//! or rejected equally, in the same words, with the same defaults. Needs upstream's files beside the repository
 //! (`../shared/data/sail-crds`).
 
 #![allow(
@@ -26,24 +26,24 @@ use mainstay_yaml::{Budget, to_json};
 use serde_json::{Map, Value, json};
 
 fn main() -> ExitCode {
-    if !folder().is_dir() {
-        println!("not compared: {} is not there", folder().display());
+    if !directory().is_dir() {
+        println!("not compared: {} is not there", directory().display());
         return ExitCode::SUCCESS;
     }
     let trials = [TestCase {
-        name: "objects_fare_alike",
-        start: || Box::pin(objects_fare_alike()),
+        name: "objects_are_treated_equally",
+        start: || Box::pin(objects_are_treated_equally()),
     }];
     suite::main(&PARTS, &trials)
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sail-crds")
 }
 
 /// Upstream's definition of a kind.
 fn theirs(plural: &str) -> Value {
-    let text = std::fs::read(folder().join(format!("sailoperator.io_{plural}.yaml"))).unwrap();
+    let text = std::fs::read(directory().join(format!("sailoperator.io_{plural}.yaml"))).unwrap();
     let value = mainstay_yaml::parse(&text, &Budget::default()).unwrap();
     serde_json::from_str(&to_json(&value).unwrap()).unwrap()
 }
@@ -85,9 +85,9 @@ async fn call(client: &Client, method: &str, path: &str, body: &Value) -> Value 
         .uri(path)
         .header("content-type", "application/json");
     let request = request.body(Body::from(body.to_string().into_bytes())).unwrap();
-    let answer = client.send(request).await.unwrap();
-    let code = answer.status().as_u16();
-    let bytes = answer.into_body().collect_bytes().await.unwrap();
+    let response = client.send(request).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect_bytes().await.unwrap();
     json!({"code": code, "body": serde_json::from_slice::<Value>(&bytes).unwrap_or_default()})
 }
 
@@ -116,7 +116,7 @@ async fn install(cluster: &Cluster, definitions: &[Value]) -> Client {
     client
 }
 
-async fn objects_fare_alike() {
+async fn objects_are_treated_equally() {
     let our = ours();
     let their: Vec<Value> = our
         .iter()
@@ -132,8 +132,8 @@ async fn objects_fare_alike() {
     );
     let (ours, theirs) = (install(&first, &our).await, install(&second, &their).await);
     let mut random = Random::new(11);
-    let mut tally = CaseCounts::default();
-    let (mut accepted, mut refused) = (0, 0);
+    let mut counts = CaseCounts::default();
+    let (mut accepted, mut rejected) = (0, 0);
     for case in 0..case_count(600) {
         let definition = random.pick(&their);
         let version = random.pick(definition["spec"]["versions"].as_array().unwrap());
@@ -151,36 +151,36 @@ async fn objects_fare_alike() {
         if mine["code"] == 201 {
             accepted += 1;
         } else {
-            refused += 1;
+            rejected += 1;
         }
-        tally.count(mine == other, || {
+        counts.count(mine == other, || {
             format!("sent {object}\n ours {mine}\n theirs {other}")
         });
     }
-    println!("objects under both definitions: {tally} ({accepted} accepted, {refused} refused)");
+    println!("objects under both definitions: {counts} ({accepted} accepted, {rejected} rejected)");
     assert!(
-        accepted > 100 && refused > 100,
-        "{accepted} accepted, {refused} refused"
+        accepted > 100 && rejected > 100,
+        "{accepted} accepted, {rejected} rejected"
     );
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// What must differ between two servers goes; what was refused is a set of causes.
-fn masked(mut answer: Value) -> Value {
-    if let Some(metadata) = answer
+/// What must differ between two servers goes; what was rejected is a set of causes.
+fn masked(mut response: Value) -> Value {
+    if let Some(metadata) = response
         .pointer_mut("/body/metadata")
         .and_then(Value::as_object_mut)
     {
         metadata.retain(|key, _| key == "name");
     }
-    if let Some(causes) = answer
+    if let Some(causes) = response
         .pointer_mut("/body/details/causes")
         .and_then(Value::as_array_mut)
     {
         causes.sort_by_key(Value::to_string);
-        answer["body"]["message"] = Value::Null;
+        response["body"]["message"] = Value::Null;
     }
-    answer
+    response
 }
 
 fn object(definition: &Value, version: &Value, random: &mut Random, spoil: bool) -> Value {

@@ -76,7 +76,7 @@ fn generated_files_are_fresh() {
     }
 }
 
-/// Everything in the chart, hooks included, as somebody with all rights.
+/// Installs everything in the chart, hooks included, as a user with all rights.
 async fn install_chart(host: &Host, values: &str) -> usize {
     host.make_namespace(NAMESPACE).await;
     let objects = operator_chart(NAMESPACE, values);
@@ -101,8 +101,8 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
     let mut applied = 0;
     for release in releases() {
         for object in &release.objects {
-            let answer = host.apply(Some(ACCOUNT), object).await;
-            answer.unwrap_or_else(|error| panic!("{}: {error}", release.label));
+            let response = host.apply(Some(ACCOUNT), object).await;
+            response.unwrap_or_else(|error| panic!("{}: {error}", release.label));
             applied += 1;
         }
     }
@@ -185,8 +185,8 @@ async fn samples_lead_to_plans(host: Host) {
     )
     .await
     .unwrap();
-    let folder = repository_root().join("deploy/samples");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
+    let directory = repository_root().join("deploy/samples");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

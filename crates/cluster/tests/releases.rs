@@ -12,7 +12,7 @@ mod support;
 use kube::Client;
 use mainstay_sim::Cluster;
 use mainstay_testkit::case_count;
-use support::Scene;
+use support::Fixture;
 
 #[path = "support/drift.rs"]
 mod drift;
@@ -21,14 +21,14 @@ mod twice;
 
 #[tokio::test]
 async fn the_second_time_nothing_is_written() {
-    let mut scene = Scene::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
-    let tally = twice::run(&mut scene, case_count(20), 5).await;
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    let mut fixture = Fixture::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
+    let counts = twice::run(&mut fixture, case_count(20), 5).await;
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 #[tokio::test]
 async fn what_others_do_is_undone_or_left() {
-    let mut scene = Scene::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
-    let tally = drift::run(&mut scene).await;
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    let mut fixture = Fixture::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
+    let counts = drift::run(&mut fixture).await;
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }

@@ -27,7 +27,7 @@ use mainstay_testkit::{CaseCounts, Random, case_count};
 use serde_json::{Value, json};
 
 use helm::Helm;
-use support::{CHARTS, Scene, attachment_definition, render, told, value_sets, values, versions};
+use support::{CHARTS, Fixture, attachment_definition, render, summaries, value_sets, values, versions};
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(helm::POST_RENDER) {
@@ -61,26 +61,26 @@ fn main() -> ExitCode {
 }
 
 /// A server on which nothing happens that is not asked for.
-async fn quiet() -> (Cluster, Scene) {
+async fn quiet() -> (Cluster, Fixture) {
     let options = Options {
         controllers: Vec::new(),
         ..Options::default()
     };
     let cluster = Cluster::start(options).await.unwrap();
-    let scene = Scene::new(cluster.client_with_agent("admin", "mainstay").unwrap()).await;
-    (cluster, scene)
+    let fixture = Fixture::new(cluster.client_with_agent("admin", "mainstay").unwrap()).await;
+    (cluster, fixture)
 }
 
 async fn the_second_time_nothing_is_written() {
-    let (_cluster, mut scene) = quiet().await;
-    let tally = twice::run(&mut scene, case_count(20), 6).await;
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    let (_cluster, mut fixture) = quiet().await;
+    let counts = twice::run(&mut fixture, case_count(20), 6).await;
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 async fn what_others_do_is_undone_or_left() {
-    let (_cluster, mut scene) = quiet().await;
-    let tally = drift::run(&mut scene).await;
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    let (_cluster, mut fixture) = quiet().await;
+    let counts = drift::run(&mut fixture).await;
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 /// The values a release is installed with.
@@ -97,15 +97,14 @@ fn values_of(chart: &str) -> &'static str {
     VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
 }
 
-/// The same without what is there twice: an apply refuses that, Helm's too, and the first of ours would mend
-/// it, which is a restart.
+/// The same without duplicates: an apply rejects them, Helm's too, and our first apply would fix them.
 fn plain_values_of(chart: &str) -> &'static str {
     if chart == "istiod" { "{}" } else { values_of(chart) }
 }
 
 /// What a running control plane does to its own webhooks.
-async fn play_istiod(scene: &Scene, release: &str) {
-    for object in scene.everything().await {
+async fn play_istiod(fixture: &Fixture, release: &str) {
+    for object in fixture.everything().await {
         let is_validator = object["kind"] == "ValidatingWebhookConfiguration";
         let is_webhook = is_validator || object["kind"] == "MutatingWebhookConfiguration";
         if !is_webhook || object["metadata"]["annotations"]["meta.helm.sh/release-name"] != json!(release) {
@@ -118,19 +117,19 @@ async fn play_istiod(scene: &Scene, release: &str) {
             if is_validator {
                 patch.push(json!({"op": "add", "path": format!("{at}/failurePolicy"), "value": "Fail"}));
             }
-            scene.interfere(&object, &json!(patch), "pilot-discovery").await;
+            fixture.interfere(&object, &json!(patch), "pilot-discovery").await;
         }
     }
 }
 
 async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let mut random = Random::new(3);
     let (versions, sets) = (versions(), value_sets());
     for generation in ["helm4", "helm3"] {
-        let (cluster, mut scene) = quiet().await;
-        scene.make(&attachment_definition()).await;
-        let helm = Helm::new(generation, &cluster, Some(&scene.owner));
+        let (cluster, mut fixture) = quiet().await;
+        fixture.make(&attachment_definition()).await;
+        let helm = Helm::new(generation, &cluster, Some(&fixture.owner));
         let mut cases: Vec<(String, &str, &str, String)> = Vec::new();
         for (chart, release) in CHARTS {
             cases.push(("1.29.1".into(), chart, release, values_of(chart).into()));
@@ -152,59 +151,61 @@ async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
             // Half of them as they are after some reconciles of a running control plane.
             if index % 2 == 0 {
                 helm.upgrade(version, chart, release, values);
-                play_istiod(&scene, release).await;
+                play_istiod(&fixture, release).await;
                 helm.upgrade(version, chart, release, values);
             }
-            let before = scene.versions(release).await;
-            scene.restart().await;
-            let desired = scene.desired(release, rendered).await;
-            let changes = scene.install(&desired).await.unwrap();
-            tally.count(changes.is_empty(), || format!("{name}: {:?}", told(&changes)));
-            let after = scene.versions(release).await;
-            tally.count(before == after && !before.is_empty(), || {
+            let before = fixture.versions(release).await;
+            fixture.restart().await;
+            let desired = fixture.desired(release, rendered).await;
+            let changes = fixture.install(&desired).await.unwrap();
+            counts.count(changes.is_empty(), || {
+                format!("{name}: {:?}", summaries(&changes))
+            });
+            let after = fixture.versions(release).await;
+            counts.count(before == after && !before.is_empty(), || {
                 format!("{name}: {before:?} {after:?}")
             });
             helm.uninstall(release);
         }
     }
-    println!("taken over from the Sail Operator: {tally}");
-    assert!(tally.run > 40, "{tally}");
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    println!("taken over from the Sail Operator: {counts}");
+    assert!(counts.run > 40, "{counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 async fn what_helm_installed_gets_an_owner_and_nothing_else() {
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for generation in ["helm4", "helm4 --server-side=true", "helm3"] {
-        let (cluster, mut scene) = quiet().await;
+        let (cluster, mut fixture) = quiet().await;
         let helm = Helm::new(generation, &cluster, None);
         for (chart, release) in CHARTS {
             helm.install("1.29.1", chart, release, plain_values_of(chart));
-            let before = scene.state(release).await;
+            let before = fixture.state(release).await;
             let rendered = render("1.29.1", chart, release, plain_values_of(chart)).unwrap();
-            scene.restart().await;
-            let desired = scene.desired(release, rendered.clone()).await;
-            let changes = scene.install(&desired).await.unwrap();
+            fixture.restart().await;
+            let desired = fixture.desired(release, rendered.clone()).await;
+            let changes = fixture.install(&desired).await.unwrap();
             let applied = changes
                 .iter()
                 .filter(|change| change.kind == ChangeKind::Applied)
                 .count();
-            tally.count(
+            counts.count(
                 applied == desired.objects.len() && changes.len() == applied + 1,
                 || {
                     format!(
                         "{generation} {chart}: {} objects, {:?}",
                         desired.objects.len(),
-                        told(&changes)
+                        summaries(&changes)
                     )
                 },
             );
-            let after = scene.state(release).await;
-            tally.count(before.keys().eq(after.keys()), || {
+            let after = fixture.state(release).await;
+            counts.count(before.keys().eq(after.keys()), || {
                 format!("{generation} {chart}: {before:?} {after:?}")
             });
             for change in &changes {
                 let generation = change.live.as_ref().unwrap()["metadata"]["generation"].clone();
-                tally.count(generation.is_null() || generation == 1, || {
+                counts.count(generation.is_null() || generation == 1, || {
                     format!("{chart} {}: {generation}", change.id)
                 });
             }
@@ -215,60 +216,60 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
                 json!(state)
             };
             let (before, after) = (untouched(before), untouched(after));
-            tally.count(before == after, || {
+            counts.count(before == after, || {
                 format!("{generation} {chart}: {before} {after}")
             });
-            let desired = scene.desired(release, rendered).await;
-            let again = scene.install(&desired).await.unwrap();
-            tally.count(again.is_empty(), || {
-                format!("{generation} {chart} again: {:?}", told(&again))
+            let desired = fixture.desired(release, rendered).await;
+            let again = fixture.install(&desired).await.unwrap();
+            counts.count(again.is_empty(), || {
+                format!("{generation} {chart} again: {:?}", summaries(&again))
             });
         }
     }
-    println!("taken over from Helm: {tally}");
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    println!("taken over from Helm: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 async fn an_upgrade_of_what_others_installed_ends_as_a_fresh_install() {
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for (generation, is_owned) in [
         ("helm4", true),
         ("helm4", false),
         ("helm4 --server-side=true", false),
         ("helm3", true),
     ] {
-        let (cluster, mut scene) = quiet().await;
-        let helm = Helm::new(generation, &cluster, is_owned.then_some(&scene.owner));
+        let (cluster, mut fixture) = quiet().await;
+        let helm = Helm::new(generation, &cluster, is_owned.then_some(&fixture.owner));
         let values = if is_owned { values_of } else { plain_values_of };
         for (chart, release) in CHARTS {
             helm.install("1.28.2", chart, release, values(chart));
             let rendered = render("1.28.2", chart, release, values(chart)).unwrap();
-            scene.restart().await;
-            let desired = scene.desired(release, rendered).await;
-            scene.install(&desired).await.unwrap();
+            fixture.restart().await;
+            let desired = fixture.desired(release, rendered).await;
+            fixture.install(&desired).await.unwrap();
             let rendered = render("1.29.1", chart, release, values(chart)).unwrap();
-            scene.restart().await;
-            let desired = scene.desired(release, rendered.clone()).await;
-            let changes = scene.install(&desired).await.unwrap();
-            let desired = scene.desired(release, rendered).await;
-            let again = scene.install(&desired).await.unwrap();
-            tally.count(again.is_empty(), || {
-                format!("{generation} {chart} again: {:?}", told(&again))
+            fixture.restart().await;
+            let desired = fixture.desired(release, rendered.clone()).await;
+            let changes = fixture.install(&desired).await.unwrap();
+            let desired = fixture.desired(release, rendered).await;
+            let again = fixture.install(&desired).await.unwrap();
+            counts.count(again.is_empty(), || {
+                format!("{generation} {chart} again: {:?}", summaries(&again))
             });
-            let upgraded = scene.state(release).await;
-            scene.uninstall(release).await;
-            scene.install(&desired).await.unwrap();
-            let fresh = scene.state(release).await;
-            tally.count(upgraded == fresh, || {
+            let upgraded = fixture.state(release).await;
+            fixture.uninstall(release).await;
+            fixture.install(&desired).await.unwrap();
+            let fresh = fixture.state(release).await;
+            counts.count(upgraded == fresh, || {
                 format!(
                     "{generation} {chart}: {}\n  {:?}",
                     twice::unequal(&upgraded, &fresh),
-                    told(&changes)
+                    summaries(&changes)
                 )
             });
-            scene.uninstall(release).await;
+            fixture.uninstall(release).await;
         }
     }
-    println!("upgraded after a takeover: {tally}");
-    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+    println!("upgraded after a takeover: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }

@@ -88,24 +88,24 @@ async fn each_write_names_the_version_it_means() {
     let now = writer.set_status(&old, json!({"state": "x"})).await.unwrap();
     assert_eq!(now["status"], json!({"state": "x"}));
 
-    let refused = writer.set_status(&old, json!({"state": "y"})).await.unwrap_err();
+    let rejected = writer.set_status(&old, json!({"state": "y"})).await.unwrap_err();
     assert_eq!(
-        (refused.code, refused.class),
+        (rejected.code, rejected.class),
         (409, ErrorClass::Conflict),
-        "{refused}"
+        "{rejected}"
     );
-    let refused = writer.update(&old, &[], json!({"a": 2})).await.unwrap_err();
-    assert!(refused.is_stale(), "{refused}");
-    let refused = writer.set_finalizers(&old, &[]).await.unwrap_err();
-    assert!(refused.is_stale(), "{refused}");
-    let refused = writer.delete(&old).await.unwrap_err();
-    assert_eq!(refused.code, 409, "{refused}");
+    let rejected = writer.update(&old, &[], json!({"a": 2})).await.unwrap_err();
+    assert!(rejected.is_stale(), "{rejected}");
+    let rejected = writer.set_finalizers(&old, &[]).await.unwrap_err();
+    assert!(rejected.is_stale(), "{rejected}");
+    let rejected = writer.delete(&old).await.unwrap_err();
+    assert_eq!(rejected.code, 409, "{rejected}");
     let other = Precondition {
         uid: "another".into(),
         ..seen(&now)
     };
-    let refused = writer.set_finalizers(&other, &[]).await.unwrap_err();
-    assert!(refused.is_stale(), "{refused}");
+    let rejected = writer.set_finalizers(&other, &[]).await.unwrap_err();
+    assert!(rejected.is_stale(), "{rejected}");
 
     let now = writer
         .update(&seen(&now), &[owner(&writer).await], json!({"a": 2}))
@@ -141,12 +141,12 @@ async fn what_exists_is_not_created_again() {
             json!({}),
         )
         .await;
-    let refused = again.unwrap_err();
+    let rejected = again.unwrap_err();
     assert_eq!(
-        refused.message,
+        rejected.message,
         "istiorevisiontags.sailoperator.io \"t\" already exists"
     );
-    assert!(refused.is_stale());
+    assert!(rejected.is_stale());
 }
 
 #[tokio::test]
@@ -154,10 +154,10 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
     let (cluster, free) = cluster().await;
     let owner = owner(&free).await;
     let called = Arc::new(Mutex::new(Vec::new()));
-    let told = called.clone();
+    let recorder = called.clone();
     let fence = Fence::closed();
     let client = Client::new(cluster.connect("fenced"), "default");
-    let meter = Arc::new(move |verb, code| told.lock().unwrap().push((verb, code)));
+    let meter = Arc::new(move |verb, code| recorder.lock().unwrap().push((verb, code)));
     let writer = Writer::new(guard(client, fence.clone(), meter));
     let create = || async {
         writer
@@ -187,23 +187,23 @@ async fn no_call_takes_longer_than_its_deadline() {
     cluster.add_fault(Rule::once("slow", Trigger::Request(0), slow));
     let client = Client::new(cluster.connect("slow"), "default");
     let writer = Writer::new(guard(client, Fence::open(), Arc::new(|_, _| ())));
-    let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
-    assert_eq!(refused.message, "no answer within 30 seconds");
+    let rejected = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
+    assert_eq!(rejected.message, "no response within 30 seconds");
 }
 
 #[tokio::test]
 async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
     let (cluster, writer) = cluster().await;
-    for (told, waits) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
+    for (retry_after, waits) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
         cluster.with(|state| {
             state.faults.add(Rule::once(
                 "us",
                 Trigger::Matching("GET ".into()),
-                Fault::throttled(told),
+                Fault::throttled(retry_after),
             ));
         });
-        let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
-        assert_eq!(refused.retry_after.map(|wait| wait.as_secs()), waits);
+        let rejected = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
+        assert_eq!(rejected.retry_after.map(|wait| wait.as_secs()), waits);
     }
 }
 
@@ -221,7 +221,7 @@ fn news(message: &str) -> Event {
     }
 }
 
-async fn told(writer: &Writer) -> Vec<(String, i64)> {
+async fn published(writer: &Writer) -> Vec<(String, i64)> {
     let list = writer
         .call(
             Method::GET,
@@ -251,32 +251,36 @@ async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
         5,
         "1, 2, 4, 8, 16"
     );
-    assert_eq!(told(&writer).await, [("a".to_owned(), 16)]);
+    assert_eq!(published(&writer).await, [("a".to_owned(), 16)]);
     let later = now.checked_add(Duration::from_mins(30)).unwrap();
     assert!(
         events.publish(&news("a"), later).await.unwrap(),
-        "now and then it is told again"
+        "the count is written again after an interval"
     );
-    assert_eq!(told(&writer).await, [("a".to_owned(), 21)]);
+    assert_eq!(published(&writer).await, [("a".to_owned(), 21)]);
 
     let restarted = Events::new(writer.clone(), "two");
     restarted.publish(&news("a"), later).await.unwrap();
     assert_eq!(
-        told(&writer).await,
+        published(&writer).await,
         [("a".to_owned(), 22)],
         "it goes on where the other stopped"
     );
     restarted.publish(&news("b"), later).await.unwrap();
-    assert_eq!(told(&writer).await.len(), 2, "other news are another event");
+    assert_eq!(
+        published(&writer).await.len(),
+        2,
+        "different content is another event"
+    );
 }
 
 #[tokio::test]
-async fn news_of_any_length_can_be_told() {
+async fn events_of_any_length_are_published() {
     let (_, writer) = cluster().await;
     let events = Events::new(writer.clone(), &"i".repeat(300));
     events
         .publish(&news(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
         .await
         .unwrap();
-    assert_eq!(told(&writer).await[0].0, "ä".repeat(500));
+    assert_eq!(published(&writer).await[0].0, "ä".repeat(500));
 }

@@ -21,7 +21,7 @@ pub(super) struct Caller {
 }
 
 /// One API call.
-pub(super) struct Question<'a> {
+pub(super) struct ApiCall<'a> {
     pub(super) verb: Verb,
     pub(super) id: &'a ObjectId,
     pub(super) path: String,
@@ -36,14 +36,14 @@ const JSON_PATCH: &str = "application/json-patch+json";
 impl Caller {
     /// Reads the object, if it exists.
     pub(super) async fn get(&self, id: &ObjectId, kind: &Kind) -> Result<Option<Value>, ApplyError> {
-        let question = Question {
+        let call = ApiCall {
             verb: Verb::Get,
             id,
             path: path(id, kind),
             format: JSON,
             body: None,
         };
-        match self.ask(Method::GET, &question).await {
+        match self.send_call(Method::GET, &call).await {
             Ok((_, object)) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -53,7 +53,7 @@ impl Caller {
     /// Applies `body`; returns the object and whether it was created.
     pub(super) async fn apply(&self, apply: Apply<'_>) -> Result<(bool, Value), ApplyError> {
         let force = if apply.force { "&force=true" } else { "" };
-        let question = Question {
+        let call = ApiCall {
             verb: apply.verb,
             id: apply.id,
             path: format!(
@@ -64,7 +64,7 @@ impl Caller {
             format: APPLY,
             body: Some(apply.body),
         };
-        let (code, object) = self.ask(Method::PATCH, &question).await?;
+        let (code, object) = self.send_call(Method::PATCH, &call).await?;
         Ok((code == StatusCode::CREATED, object))
     }
 
@@ -76,14 +76,14 @@ impl Caller {
         patch: &Value,
         manager: &str,
     ) -> Result<Value, ApplyError> {
-        let question = Question {
+        let call = ApiCall {
             verb: Verb::Patch,
             id,
             path: format!("{}?fieldManager={manager}", path(id, kind)),
             format: JSON_PATCH,
             body: Some(patch),
         };
-        Ok(self.ask(Method::PATCH, &question).await?.1)
+        Ok(self.send_call(Method::PATCH, &call).await?.1)
     }
 
     /// Deletes exactly this version of an object with background propagation. Returns the response; `None` if
@@ -101,15 +101,15 @@ impl Caller {
             "propagationPolicy": "Background",
             "preconditions": {"uid": text("/metadata/uid"), "resourceVersion": text("/metadata/resourceVersion")},
         });
-        let question = Question {
+        let call = ApiCall {
             verb: Verb::Delete,
             id,
             path: path(id, kind),
             format: JSON,
             body: Some(&options),
         };
-        match self.ask(Method::DELETE, &question).await {
-            Ok((_, answer)) => Ok(Some(answer)),
+        match self.send_call(Method::DELETE, &call).await {
+            Ok((_, response)) => Ok(Some(response)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -117,31 +117,31 @@ impl Caller {
 
     /// Discovers the kinds of a group and version.
     pub(super) async fn discover(&self, id: &ObjectId) -> Result<Value, ApplyError> {
-        let question = Question {
+        let call = ApiCall {
             verb: Verb::Discover,
             id,
             path: root(id),
             format: JSON,
             body: None,
         };
-        Ok(self.ask(Method::GET, &question).await?.1)
+        Ok(self.send_call(Method::GET, &call).await?.1)
     }
 
-    async fn ask(&self, method: Method, question: &Question<'_>) -> Result<(StatusCode, Value), ApplyError> {
-        let answer = tokio::time::timeout(self.deadline, self.send(method, question)).await;
-        let (code, headers, bytes) = answer.map_err(|_| ApplyError::TimedOut {
-            verb: question.verb,
-            id: Box::new(question.id.clone()),
+    async fn send_call(&self, method: Method, call: &ApiCall<'_>) -> Result<(StatusCode, Value), ApplyError> {
+        let response = tokio::time::timeout(self.deadline, self.send(method, call)).await;
+        let (code, headers, bytes) = response.map_err(|_| ApplyError::TimedOut {
+            verb: call.verb,
+            id: Box::new(call.id.clone()),
             after: self.deadline,
         })??;
         let body = serde_json::from_slice::<Value>(&bytes);
         if !code.is_success() {
-            return Err(refused(question, code, &headers, &body.unwrap_or_default()));
+            return Err(rejected(call, code, &headers, &body.unwrap_or_default()));
         }
         body.map(|body| (code, body))
             .map_err(|source| ApplyError::Garbled {
-                verb: question.verb,
-                id: Box::new(question.id.clone()),
+                verb: call.verb,
+                id: Box::new(call.id.clone()),
                 source: Some(source),
             })
     }
@@ -149,26 +149,26 @@ impl Caller {
     async fn send(
         &self,
         method: Method,
-        question: &Question<'_>,
+        call: &ApiCall<'_>,
     ) -> Result<(StatusCode, HeaderMap, Vec<u8>), ApplyError> {
         let failed = |source| ApplyError::Unreachable {
-            verb: question.verb,
-            id: Box::new(question.id.clone()),
+            verb: call.verb,
+            id: Box::new(call.id.clone()),
             source: Box::new(source),
         };
-        let body = question
+        let body = call
             .body
             .map(|body| body.to_string().into_bytes())
             .unwrap_or_default();
         let request = Request::builder()
             .method(method)
-            .uri(&question.path)
-            .header(CONTENT_TYPE, question.format)
+            .uri(&call.path)
+            .header(CONTENT_TYPE, call.format)
             .body(Body::from(body))
             .map_err(|source| failed(kube::Error::HttpError(source)))?;
-        let answer = self.client.send(request).await.map_err(failed)?;
-        let (code, headers) = (answer.status(), answer.headers().clone());
-        let bytes = answer.into_body().collect_bytes().await.map_err(failed)?;
+        let response = self.client.send(request).await.map_err(failed)?;
+        let (code, headers) = (response.status(), response.headers().clone());
+        let bytes = response.into_body().collect_bytes().await.map_err(failed)?;
         Ok((code, headers, bytes.to_vec()))
     }
 }
@@ -202,11 +202,11 @@ fn path(id: &ObjectId, kind: &Kind) -> String {
     }
 }
 
-fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: &Value) -> ApplyError {
+fn rejected(call: &ApiCall<'_>, code: StatusCode, headers: &HeaderMap, status: &Value) -> ApplyError {
     let message = status.get("message").and_then(Value::as_str);
     ApplyError::Rejected {
-        verb: question.verb,
-        id: Box::new(question.id.clone()),
+        verb: call.verb,
+        id: Box::new(call.id.clone()),
         code: code.as_u16(),
         message: message.map_or_else(|| code.to_string(), ToOwned::to_owned),
         retry_after: seconds(headers, &RETRY_AFTER)

@@ -48,12 +48,12 @@ pub(super) fn decide(
     if is_ignored(live) {
         return Ok(Decision::Leave);
     }
-    let places = desired.insisted.places(&wanted.id, uid(live));
+    let places = desired.reapplied.places(&wanted.id, uid(live));
     Ok(differing(wanted, live, &places))
 }
 
 /// Paths at which a just applied object differs again.
-pub(super) fn insisted(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
+pub(super) fn reverted_paths(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
     let mut places = Vec::new();
     while places.len() < MOST_PLACES {
         let Decision::Apply { why, .. } = differing(wanted, live, &places) else {

@@ -52,7 +52,7 @@ pub enum ApplyError {
         source: Box<kube::Error>,
     },
     /// The response cannot be parsed.
-    #[error("{}the API server's answer makes no sense", context(*.verb, .id))]
+    #[error("{}the API server's response cannot be parsed", context(*.verb, .id))]
     Garbled {
         /// The verb.
         verb: Verb,
@@ -63,7 +63,7 @@ pub enum ApplyError {
         source: Option<serde_json::Error>,
     },
     /// The call timed out. Its effect is unknown.
-    #[error("{}no answer within {} s", context(*.verb, .id), .after.as_secs())]
+    #[error("{}no response within {} s", context(*.verb, .id), .after.as_secs())]
     TimedOut {
         /// The verb.
         verb: Verb,
@@ -101,7 +101,7 @@ fn context(verb: Verb, id: &ObjectId) -> String {
 }
 
 /// Maximum accepted `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 impl ApplyError {
     /// The error class, which decides about retries.
@@ -126,7 +126,7 @@ impl ApplyError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Rejected { retry_after, .. } => retry_after.map(|wait| wait.min(LONGEST_WAIT)),
+            Self::Rejected { retry_after, .. } => retry_after.map(|wait| wait.min(MAX_RETRY_AFTER)),
             _ => None,
         }
     }

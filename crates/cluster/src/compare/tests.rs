@@ -7,7 +7,7 @@ use super::*;
 fn live(object: Value, fields: &Value) -> Value {
     let mut object = object;
     object["metadata"]["managedFields"] = json!([
-        {"manager": "someone", "operation": "Update", "fieldsV1": {"f:spec": {"f:other": {}}}},
+        {"manager": "other", "operation": "Update", "fieldsV1": {"f:spec": {"f:other": {}}}},
         {"manager": "us", "operation": "Apply", "fieldsV1": fields},
         {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {}}},
     ]);
@@ -61,7 +61,7 @@ fn what_is_applied_already_needs_nothing() {
 }
 
 #[test]
-fn nobody_applied_yet() {
+fn no_manager_has_applied_yet() {
     check(&wanted(), &json!({"metadata": {}}), Some("not applied by us yet"));
 }
 
@@ -80,7 +80,7 @@ fn a_changed_value_is_found() {
 }
 
 #[test]
-fn a_new_wish_is_found() {
+fn a_new_desired_field_is_found() {
     let mut more = wanted();
     more["spec"]["ports"] = json!([{"name": "http", "port": 80, "targetPort": 8080}, {"port": 443}]);
     check(&more, &service(), Some(".spec.ports[{\"port\":443}] is missing"));

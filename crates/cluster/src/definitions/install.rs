@@ -16,7 +16,7 @@ use crate::write::WriteError;
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Maximum time until a definition is established.
-const PATIENCE: Duration = Duration::from_mins(1);
+const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Definitions are large: this many are applied concurrently.
 const AT_ONCE: usize = 4;
@@ -48,7 +48,7 @@ pub enum InstallError {
         error: WriteError,
     },
     /// The definition is not established in time.
-    #[error("definition {name} does not serve after {} seconds: {message}", PATIENCE.as_secs())]
+    #[error("definition {name} does not serve after {} seconds: {message}", ESTABLISH_TIMEOUT.as_secs())]
     NotEstablished {
         /// The object.
         name: String,
@@ -70,7 +70,7 @@ pub fn name(object: &Value) -> &str {
 pub async fn install(
     client: &Client,
     definitions: &[Value],
-    mut told: impl FnMut(&str, Outcome),
+    mut report: impl FnMut(&str, Outcome),
 ) -> Result<(), InstallError> {
     let install = |wanted| async move {
         install_one(client, wanted)
@@ -79,9 +79,9 @@ pub async fn install(
     };
     let mut installed = pin!(stream::iter(definitions).map(install).buffered(AT_ONCE));
     while let Some((name, outcome)) = installed.try_next().await? {
-        told(name, outcome);
+        report(name, outcome);
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ESTABLISH_TIMEOUT;
     let waits = stream::iter(definitions).map(|wanted| await_established(client, name(wanted), until));
     waits.buffer_unordered(AT_ONCE).try_collect().await
 }

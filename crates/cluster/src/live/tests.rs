@@ -66,7 +66,7 @@ fn a_mark_that_comes_back_is_seen() {
 }
 
 #[test]
-fn a_list_from_before_our_write_hides_it_only_for_a_moment() {
+fn a_list_from_before_our_write_hides_it_only_briefly() {
     let mut live = Live::default();
     live.observe(id("a"), Some(object(7, "o")));
     live.observe(id("b"), Some(object(3, "o")));

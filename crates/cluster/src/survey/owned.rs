@@ -25,8 +25,8 @@ pub async fn owned_objects(client: &Client, uid: &str) -> (Vec<OwnedObject>, Vec
         match of_kind(client, kind, uid).await {
             Ok(objects) => found.extend(objects),
             // Not every cluster serves every kind.
-            Err(refused) if refused.is_not_found() => {}
-            Err(refused) => unread.push((kind.kind, refused.message)),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => unread.push((kind.kind, error.message)),
         }
     }
     found.sort();

@@ -1,4 +1,4 @@
-//! Charts as objects: takes names, gives what they render to.
+//! Rendered objects of charts.
 
 use mainstay_catalog::{Catalog, Flavour};
 use mainstay_chart::{
@@ -54,8 +54,8 @@ pub(crate) fn releases() -> Vec<Installed> {
 
 /// Nothing, and what the generator of rights needed to reach every branch.
 fn sets() -> Vec<Map> {
-    let folder = repository_root().join("xtask/src/codegen/values");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
+    let directory = repository_root().join("xtask/src/codegen/values");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

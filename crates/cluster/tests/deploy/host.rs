@@ -1,4 +1,4 @@
-//! A cluster to install on, simulated or real, and somebody to do it as.
+//! A cluster to install on, simulated or real, and the account that installs.
 
 use http::Request;
 use kube::Client;
@@ -46,16 +46,16 @@ impl Host {
         self.apply(None, &object).await.unwrap();
     }
 
-    /// Applies an object; gives the server's words if it refuses.
+    /// Applies an object; returns the server's message if it rejects it.
     pub(crate) async fn apply(&self, account: Option<&str>, object: &Value) -> Result<(), String> {
         let path = format!("{}?fieldManager=mainstay&force=true", path(object));
         let request = Request::patch(path)
             .header("content-type", "application/apply-patch+yaml")
             .body(Body::from(object.to_string().into_bytes()))
             .unwrap();
-        let answer = self.client(account).await.send(request).await.unwrap();
-        let success = answer.status().is_success();
-        let bytes = answer.into_body().collect_bytes().await.unwrap();
+        let response = self.client(account).await.send(request).await.unwrap();
+        let success = response.status().is_success();
+        let bytes = response.into_body().collect_bytes().await.unwrap();
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if success {
             Ok(())
@@ -66,8 +66,8 @@ impl Host {
 
     pub(crate) async fn delete(&self, path: &str) {
         let request = Request::delete(path).body(Body::empty()).unwrap();
-        let answer = self.client(None).await.send(request).await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        let response = self.client(None).await.send(request).await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.status());
     }
 }
 

@@ -8,7 +8,7 @@ use mainstay_cluster::desired::Desired;
 use mainstay_testkit::CaseCounts;
 use serde_json::{Value, json};
 
-use crate::support::{Scene, attachment_definition, masked, render, told};
+use crate::support::{Fixture, attachment_definition, masked, render, summaries};
 
 /// Releases that together hold every kind.
 const RELEASES: &[(&str, &str, &str)] = &[
@@ -116,53 +116,53 @@ const LEFT: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Goes through the tables for every kind of every release.
-pub(crate) async fn run(scene: &mut Scene) -> CaseCounts {
-    scene.make(&attachment_definition()).await;
+/// Applies the tables to every kind of every release.
+pub(crate) async fn run(fixture: &mut Fixture) -> CaseCounts {
+    fixture.make(&attachment_definition()).await;
     let mut matrix = Matrix {
-        tally: CaseCounts::default(),
+        counts: CaseCounts::default(),
         unused: CHANGED.iter().chain(LEFT).map(|row| (row.0, row.1)).collect(),
     };
     for (chart, release, values) in RELEASES {
         let rendered = render("1.29.1", chart, release, values).unwrap();
-        let desired = scene.desired(release, rendered).await;
-        scene.install(&desired).await.unwrap();
+        let desired = fixture.desired(release, rendered).await;
+        fixture.install(&desired).await.unwrap();
         let mut seen = Vec::new();
         for wanted in &desired.objects {
             if !seen.contains(&wanted.id.kind) {
                 seen.push(wanted.id.kind.clone());
-                matrix.kind(scene, &desired, &wanted.body).await;
+                matrix.kind(fixture, &desired, &wanted.body).await;
             }
         }
-        scene.uninstall(release).await;
+        fixture.uninstall(release).await;
     }
-    println!("what others did: {}", matrix.tally);
+    println!("what others did: {}", matrix.counts);
     assert!(
         matrix.unused.is_empty(),
         "no object has these: {:?}",
         matrix.unused
     );
-    matrix.tally
+    matrix.counts
 }
 
 struct Matrix {
-    tally: CaseCounts,
+    counts: CaseCounts,
     unused: Vec<(&'static str, &'static str)>,
 }
 
 impl Matrix {
-    async fn kind(&mut self, scene: &mut Scene, desired: &Desired, wanted: &Value) {
+    async fn kind(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
         let kind = wanted["kind"].as_str().unwrap();
         for row in CHANGED.iter().filter(|row| row.0 == kind) {
-            self.row(scene, desired, wanted, row, 1).await;
+            self.row(fixture, desired, wanted, row, 1).await;
         }
         for row in LEFT.iter().filter(|row| row.0 == kind) {
-            self.row(scene, desired, wanted, row, 0).await;
+            self.row(fixture, desired, wanted, row, 0).await;
         }
         let label = |name: &str| format!("/metadata/labels/{name}");
         let mark = label("managed-by");
         self.check(
-            scene,
+            fixture,
             desired,
             wanted,
             &json!([{"op": "remove", "path": mark}]),
@@ -171,7 +171,7 @@ impl Matrix {
         .await;
         let release = label("app.kubernetes.io~1managed-by");
         self.check(
-            scene,
+            fixture,
             desired,
             wanted,
             &json!([{"op": "replace", "path": release, "value": "x"}]),
@@ -180,7 +180,7 @@ impl Matrix {
         .await;
         let theirs = label("theirs");
         self.check(
-            scene,
+            fixture,
             desired,
             wanted,
             &json!([{"op": "add", "path": theirs, "value": "x"}]),
@@ -189,7 +189,7 @@ impl Matrix {
         .await;
         let owners = "/metadata/ownerReferences";
         self.check(
-            scene,
+            fixture,
             desired,
             wanted,
             &json!([{"op": "remove", "path": owners}]),
@@ -198,7 +198,7 @@ impl Matrix {
         .await;
         let name = "/metadata/annotations/meta.helm.sh~1release-name";
         self.check(
-            scene,
+            fixture,
             desired,
             wanted,
             &json!([{"op": "remove", "path": name}]),
@@ -209,19 +209,19 @@ impl Matrix {
             {"op": "add", "path": "/metadata/annotations/sailoperator.io~1ignore", "value": "true"},
             {"op": "remove", "path": mark},
         ]);
-        self.check(scene, desired, wanted, &ignored, 0).await;
+        self.check(fixture, desired, wanted, &ignored, 0).await;
         let seen = json!([
             {"op": "remove", "path": "/metadata/annotations/sailoperator.io~1ignore"},
             {"op": "add", "path": mark, "value": "sail-operator"},
         ]);
-        let seen = scene.interfere(wanted, &seen, "kubectl").await;
-        scene.see(&seen);
-        self.deleted(scene, desired, wanted).await;
+        let seen = fixture.interfere(wanted, &seen, "kubectl").await;
+        fixture.see(&seen);
+        self.deleted(fixture, desired, wanted).await;
     }
 
     async fn row(
         &mut self,
-        scene: &mut Scene,
+        fixture: &mut Fixture,
         desired: &Desired,
         wanted: &Value,
         row: &(&'static str, &'static str, &str),
@@ -232,66 +232,66 @@ impl Matrix {
         let parent = path.rsplit_once('/').unwrap().0;
         // Some objects of a kind lack what the row is about; another one has it.
         if (writes == 1 && !is_set)
-            || (!parent.is_empty() && scene.get(wanted).await.unwrap().pointer(parent).is_none())
+            || (!parent.is_empty() && fixture.get(wanted).await.unwrap().pointer(parent).is_none())
         {
             return;
         }
         self.unused.retain(|unused| unused != &(*kind, *path));
         let value: Value = serde_json::from_str(value).unwrap();
         let edit = json!([{"op": "add", "path": path, "value": value}]);
-        self.check(scene, desired, wanted, &edit, writes).await;
+        self.check(fixture, desired, wanted, &edit, writes).await;
     }
 
-    /// After the edit the object is installed again: so many writes, and then what we set is as it was.
+    /// After the edit the object is installed again with this many writes, and then our fields are as before.
     async fn check(
         &mut self,
-        scene: &mut Scene,
+        fixture: &mut Fixture,
         desired: &Desired,
         wanted: &Value,
         patch: &Value,
         writes: usize,
     ) {
         let name = format!("{} {patch}", wanted["kind"]);
-        let before = masked(scene.get(wanted).await.unwrap());
-        let edited = scene.interfere(wanted, patch, "somebody").await;
-        scene.see(&edited);
+        let before = masked(fixture.get(wanted).await.unwrap());
+        let edited = fixture.interfere(wanted, patch, "other-writer").await;
+        fixture.see(&edited);
         let id = mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap();
         let is_drift = desired.drift(&id, Some(&edited)).is_some();
         let is_account = wanted["kind"] == "ServiceAccount";
-        self.tally.count(is_drift == (writes > 0 && !is_account), || {
+        self.counts.count(is_drift == (writes > 0 && !is_account), || {
             format!("{name}: drift is {is_drift}")
         });
-        let changes = scene.install(desired).await.unwrap();
+        let changes = fixture.install(desired).await.unwrap();
         let done = changes.iter().filter(|change| change.kind.is_write()).count();
-        self.tally
-            .count(done == writes, || format!("{name}: {:?}", told(&changes)));
-        let after = scene.get(wanted).await.unwrap();
+        self.counts
+            .count(done == writes, || format!("{name}: {:?}", summaries(&changes)));
+        let after = fixture.get(wanted).await.unwrap();
         let expected = if writes == 0 { masked(edited) } else { before };
-        self.tally.count(masked(after.clone()) == expected, || {
+        self.counts.count(masked(after.clone()) == expected, || {
             format!("{name}: {expected} became {after}")
         });
     }
 
-    async fn deleted(&mut self, scene: &mut Scene, desired: &Desired, wanted: &Value) {
-        let before = masked(scene.get(wanted).await.unwrap());
+    async fn deleted(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
+        let before = masked(fixture.get(wanted).await.unwrap());
         let name = wanted["metadata"]["name"].as_str().unwrap();
-        let _ = scene
+        let _ = fixture
             .api(wanted)
             .delete(name, &kube::api::DeleteParams::default())
             .await
             .unwrap();
-        scene.live.observe(
+        fixture.live.observe(
             mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap(),
             None,
         );
-        let changes = scene.install(desired).await.unwrap();
+        let changes = fixture.install(desired).await.unwrap();
         let is_made = matches!(changes.as_slice(), [change] if change.kind == ChangeKind::Created);
-        self.tally
-            .count(is_made, || format!("{name} deleted: {:?}", told(&changes)));
+        self.counts
+            .count(is_made, || format!("{name} deleted: {:?}", summaries(&changes)));
         // What others added is gone with it; what we set is there.
-        let after = Arc::new(scene.get(wanted).await.unwrap());
+        let after = Arc::new(fixture.get(wanted).await.unwrap());
         let drift = desired.drift(&changes[0].id, Some(&after));
-        self.tally.count(drift.is_none(), || {
+        self.counts.count(drift.is_none(), || {
             format!("{name} deleted: {drift:?}, before {before}")
         });
     }

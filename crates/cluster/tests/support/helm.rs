@@ -22,7 +22,7 @@ const OWNER: &str = "POST_RENDER_OWNER";
 const IS_UPGRADE: &str = "POST_RENDER_IS_UPGRADE";
 
 pub(crate) struct Helm {
-    folder: TempDir,
+    directory: TempDir,
     kubeconfig: PathBuf,
     is_new: bool,
     is_server_side: bool,
@@ -33,16 +33,16 @@ impl Helm {
     /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`); with an owner, objects are marked
     /// as the Sail Operator does.
     pub(crate) fn new(generation: &str, cluster: &Cluster, owner: Option<&OwnerReference>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
         // Its name is the name its fields are owned by.
-        symlink(built_peer(peer).unwrap(), folder.path().join("helm")).unwrap();
+        symlink(built_peer(peer).unwrap(), directory.path().join("helm")).unwrap();
         let helm = Self {
             kubeconfig: cluster.kubeconfig("admin"),
             is_new: peer == "helm4",
             is_server_side: !flag.is_empty(),
             owner: owner.map(|owner| json!(owner).to_string()),
-            folder,
+            directory,
         };
         helm.write_post_renderer();
         helm
@@ -50,7 +50,7 @@ impl Helm {
 
     /// Helm 3 runs a program; Helm 4 runs a plugin, which is a program with a description.
     fn write_post_renderer(&self) {
-        let plugin = self.folder.path().join("plugins/mark");
+        let plugin = self.directory.path().join("plugins/mark");
         std::fs::create_dir_all(&plugin).unwrap();
         let own = std::env::current_exe().unwrap();
         let description = format!(
@@ -79,7 +79,7 @@ impl Helm {
         release: &str,
         values: &str,
     ) -> Result<(), String> {
-        let file = self.folder.path().join("values.yaml");
+        let file = self.directory.path().join("values.yaml");
         std::fs::write(&file, values).unwrap();
         let mut command = self.command();
         command.args([verb, release]).arg(chart(version, name));
@@ -113,17 +113,17 @@ impl Helm {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(self.folder.path().join("helm"));
+        let mut command = Command::new(self.directory.path().join("helm"));
         command
             .args(["--namespace", NAMESPACE])
             .env("KUBECONFIG", &self.kubeconfig);
-        command.env("HELM_PLUGINS", self.folder.path().join("plugins"));
+        command.env("HELM_PLUGINS", self.directory.path().join("plugins"));
         for (name, place) in [
             ("HELM_CACHE_HOME", "cache"),
             ("HELM_CONFIG_HOME", "config"),
             ("HELM_DATA_HOME", "data"),
         ] {
-            command.env(name, self.folder.path().join(place));
+            command.env(name, self.directory.path().join(place));
         }
         command
     }

@@ -1,5 +1,4 @@
-//! Real releases for tests: takes a version, a chart and values, gives what it renders to; and a place to
-//! install it at, on any server.
+//! Real releases for tests: rendered charts of a version with values, and a cluster to install them on.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +44,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The folder of a chart as an operator installs it.
+/// The directory of a chart as the operator installs it.
 pub(crate) fn chart(version: &str, name: &str) -> PathBuf {
     root().join(format!("resources/{version}/operator/charts/{name}"))
 }
@@ -64,8 +63,8 @@ pub(crate) fn values(set: &str) -> String {
     std::fs::read_to_string(root().join("parity/values").join(set)).unwrap()
 }
 
-fn names(folder: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
+fn names(directory: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| keep(path))
@@ -75,7 +74,7 @@ fn names(folder: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
     names
 }
 
-/// What a chart renders to, in the order of installation; nothing where the chart refuses the values.
+/// Renders a chart in install order; empty if the chart rejects the values.
 pub(crate) fn render(version: &str, name: &str, release: &str, values: &str) -> Option<Vec<Value>> {
     let loaded = load_path(&chart(version, name), Dialect::Helm4).unwrap();
     let mut request = Request::new(Dialect::Helm4);
@@ -103,17 +102,17 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
 }
 
 /// A server with an owner and a namespace, an engine on it, and what it knows.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) client: Client,
     pub(crate) engine: Engine,
     pub(crate) live: Live,
     pub(crate) owner: OwnerReference,
 }
 
-impl Scene {
+impl Fixture {
     /// The owner is an object that exists: what has no owner is collected.
     pub(crate) async fn new(client: Client) -> Self {
-        let mut scene = Self {
+        let mut fixture = Self {
             engine: Engine::new(client.clone()),
             client,
             live: Live::default(),
@@ -121,12 +120,12 @@ impl Scene {
         };
         // Some value sets name another namespace.
         for name in [NAMESPACE, "mesh-control"] {
-            scene
+            fixture
                 .make(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
                 .await;
         }
-        scene.owner = scene.make_owner("owner").await;
-        scene
+        fixture.owner = fixture.make_owner("owner").await;
+        fixture
     }
 
     /// A new object that can own others.
@@ -165,7 +164,7 @@ impl Scene {
         serde_json::to_value(made.unwrap_or_else(|error| panic!("{error}: {object}"))).unwrap()
     }
 
-    /// Changes an object as somebody else would.
+    /// Changes an object as another writer.
     pub(crate) async fn interfere(&self, object: &Value, patch: &Value, manager: &str) -> Value {
         let params = PatchParams {
             field_manager: Some(manager.into()),
@@ -220,8 +219,8 @@ impl Scene {
         }
     }
 
-    /// Whether the server also refuses what was refused when it is simply created, as Helm does it.
-    pub(crate) async fn is_refused(&self, desired: &Desired, error: &ApplyError) -> bool {
+    /// Whether the server also rejects a plain create of the object, as Helm does it.
+    pub(crate) async fn is_rejected(&self, desired: &Desired, error: &ApplyError) -> bool {
         let ApplyError::Rejected { id, .. } = error else {
             return false;
         };
@@ -358,7 +357,7 @@ pub(crate) fn masked(mut object: Value) -> Value {
 }
 
 /// What was done, a line each.
-pub(crate) fn told(changes: &[Change]) -> Vec<String> {
+pub(crate) fn summaries(changes: &[Change]) -> Vec<String> {
     let tell = |change: &Change| {
         let why = change
             .reason

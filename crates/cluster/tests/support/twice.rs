@@ -6,7 +6,9 @@ use mainstay_cluster::apply::ChangeKind;
 use mainstay_testkit::{CaseCounts, Random};
 use serde_json::{Value, json};
 
-use crate::support::{CHARTS, Scene, attachment_definition, render, told, value_sets, values, versions};
+use crate::support::{
+    CHARTS, Fixture, attachment_definition, render, summaries, value_sets, values, versions,
+};
 
 /// A random release of `chart` that renders.
 fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
@@ -21,70 +23,74 @@ fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
 
 /// Installs `count` random releases, each over another of the same chart, and looks what the server stored
 /// after every step.
-pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> CaseCounts {
-    scene.make(&attachment_definition()).await;
-    let (mut random, mut tally) = (Random::new(seed), CaseCounts::default());
-    let (mut objects, mut writes, mut refused) = (0, 0, 0);
+pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseCounts {
+    fixture.make(&attachment_definition()).await;
+    let (mut random, mut counts) = (Random::new(seed), CaseCounts::default());
+    let (mut objects, mut writes, mut rejected) = (0, 0, 0);
     for _ in 0..count {
         let chart = *random.pick(&CHARTS);
         let (first, second) = (release(&mut random, chart), release(&mut random, chart));
         for (name, rendered) in [&first, &second] {
-            let desired = scene.desired(chart.1, rendered.clone()).await;
-            match scene.install(&desired).await {
+            let desired = fixture.desired(chart.1, rendered.clone()).await;
+            match fixture.install(&desired).await {
                 Ok(changes) => writes += changes.len(),
                 Err(error) => {
-                    refused += 1;
+                    rejected += 1;
                     let words = error.to_string();
-                    let is_right = scene.is_refused(&desired, &error).await;
-                    tally.count(is_right, || format!("{name}: only we are refused: {words}"));
+                    let is_right = fixture.is_rejected(&desired, &error).await;
+                    counts.count(is_right, || format!("{name}: only we are rejected: {words}"));
                     continue;
                 }
             }
             objects += desired.objects.len();
-            let before = scene.versions(chart.1).await;
-            let again = scene.install(&desired).await.unwrap();
-            tally.count(again.is_empty(), || {
-                format!("{name}, at once again: {:?}", told(&again))
+            let before = fixture.versions(chart.1).await;
+            let again = fixture.install(&desired).await.unwrap();
+            counts.count(again.is_empty(), || {
+                format!("{name}, at once again: {:?}", summaries(&again))
             });
-            scene.restart().await;
-            // Rendered anew, as after a restart: what was learnt about this server is forgotten too.
-            let desired = scene.desired(chart.1, rendered.clone()).await;
-            let again = scene.install(&desired).await.unwrap();
-            tally.count(again.is_empty(), || {
-                format!("{name}, after a restart: {:?}", told(&again))
+            fixture.restart().await;
+            // Rendered again, as after a restart: knowledge about this server is discarded, too.
+            let desired = fixture.desired(chart.1, rendered.clone()).await;
+            let again = fixture.install(&desired).await.unwrap();
+            counts.count(again.is_empty(), || {
+                format!("{name}, after a restart: {:?}", summaries(&again))
             });
             let drift: Vec<String> = desired
                 .objects
                 .iter()
-                .filter_map(|wanted| desired.drift(&wanted.id, scene.live.get(&wanted.id).map(AsRef::as_ref)))
+                .filter_map(|wanted| {
+                    desired.drift(&wanted.id, fixture.live.get(&wanted.id).map(AsRef::as_ref))
+                })
                 .map(|difference| difference.to_string())
                 .collect();
-            tally.count(drift.is_empty(), || format!("{name}, drift: {drift:?}"));
-            scene.live = mainstay_cluster::live::Live::default();
-            let again = scene.install(&desired).await.unwrap();
+            counts.count(drift.is_empty(), || format!("{name}, drift: {drift:?}"));
+            fixture.live = mainstay_cluster::live::Live::default();
+            let again = fixture.install(&desired).await.unwrap();
             let is_read = again.iter().all(|change| change.kind == ChangeKind::Found);
-            tally.count(is_read, || format!("{name}, knowing nothing: {:?}", told(&again)));
-            let after = scene.versions(chart.1).await;
-            tally.count(before == after, || format!("{name}: {before:?} became {after:?}"));
-            scene.restart().await;
+            counts.count(is_read, || {
+                format!("{name}, knowing nothing: {:?}", summaries(&again))
+            });
+            let after = fixture.versions(chart.1).await;
+            counts.count(before == after, || format!("{name}: {before:?} became {after:?}"));
+            fixture.restart().await;
         }
-        let evolved = scene.state(chart.1).await;
-        scene.uninstall(chart.1).await;
-        let rest = scene.versions(chart.1).await;
-        tally.count(rest.is_empty(), || format!("{} left {rest:?}", chart.1));
-        let desired = scene.desired(chart.1, second.1.clone()).await;
-        if scene.install(&desired).await.is_ok() {
-            let fresh = scene.state(chart.1).await;
-            tally.count(evolved == fresh, || {
+        let evolved = fixture.state(chart.1).await;
+        fixture.uninstall(chart.1).await;
+        let rest = fixture.versions(chart.1).await;
+        counts.count(rest.is_empty(), || format!("{} left {rest:?}", chart.1));
+        let desired = fixture.desired(chart.1, second.1.clone()).await;
+        if fixture.install(&desired).await.is_ok() {
+            let fresh = fixture.state(chart.1).await;
+            counts.count(evolved == fresh, || {
                 format!("{} over {}: {}", second.0, first.0, unequal(&evolved, &fresh))
             });
         }
-        scene.uninstall(chart.1).await;
+        fixture.uninstall(chart.1).await;
     }
     println!(
-        "installed twice: {tally} ({objects} objects, {writes} writes, {refused} refused by the server)"
+        "installed twice: {counts} ({objects} objects, {writes} writes, {rejected} rejected by the server)"
     );
-    tally
+    counts
 }
 
 /// What differs between two states.
