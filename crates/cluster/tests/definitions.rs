@@ -1,6 +1,6 @@
 //! Objects, good and bad, under the Sail Operator's definitions and under ours, on real API servers: accepted
-//! or rejected equally, in the same words, with the same defaults. Needs upstream's files beside the repository
-//! (`../shared/data/sail-crds`).
+//! or rejected equally, in the same words, with the same defaults. Needs upstream's files beside the
+//! repository (`../shared/data/sail-crds`).
 
 #![allow(
     clippy::unwrap_used,

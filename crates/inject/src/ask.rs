@@ -1,5 +1,5 @@
-//! What a workload asks for: takes its nodes and the run's flags, gives what it should have and why. Which
-//! wins: a flag of the run, then the pod template's annotation, then the object's.
+//! Decides what a workload gets and why. Precedence: a flag of the run, then the pod template's annotation,
+//! then the object's.
 
 use mainstay_yaml::NodeId;
 
@@ -112,8 +112,8 @@ fn annotation<'a>(view: &View<'a>, found: &Found, profile: &Profile, key: &str) 
     })
 }
 
-/// The coordinator makes the certificates that initializers fetch, so it has none itself. Only a
-/// `StatefulSet` can be it.
+/// The coordinator issues the certificates that initializers fetch, so it has none itself. Only a
+/// `StatefulSet` can be the coordinator.
 fn is_coordinator(view: &View<'_>, found: &Found, profile: &Profile) -> bool {
     let place = match profile.role {
         Role::Annotation => "annotations",

@@ -1,18 +1,18 @@
-//! What the user brought under names of ours: takes a pod spec, gives what to say about it. Touches nothing.
+//! Findings about the user's own containers and volumes with reserved names. Pure.
 
 use mainstay_yaml::NodeId;
 
 use crate::ask::Ask;
 use crate::profile::{INITIALIZER, SERVICE_MESH};
 use crate::record::{self, Lookup, Record};
-use crate::refusal::refuse;
+use crate::rejection::reject;
 use crate::select::Found;
 use crate::tree::View;
 use crate::undo::kept_containers;
 use crate::{Code, Finding, Options, Severity};
 
-/// A finding if the volume that will be shared is no `emptyDir`: a note of caution, or an error where the
-/// profile says so.
+/// Returns a finding if the shared volume is not an `emptyDir`: a warning, or an error where the profile says
+/// so.
 pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options) -> Option<Finding> {
     let profile = options.profile;
     let volumes = view.get(spec, "volumes").filter(|_| !ask.is_nothing())?;
@@ -26,7 +26,7 @@ pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options
         profile.volume
     );
     let help = "make it an emptyDir, or give it another name";
-    let mut finding = refuse(view, volume, Code::NameConflict, message, help);
+    let mut finding = reject(view, volume, Code::NameConflict, message, help);
     finding.severity = profile.foreign_volume;
     Some(finding)
 }
@@ -51,7 +51,7 @@ pub(crate) fn unmarked(view: &View<'_>, found: &Found, spec: NodeId) -> Vec<Find
 fn note(view: &View<'_>, item: NodeId, name: &str) -> Finding {
     let message = format!("init container {name:?} has no mark of an injection, and stays");
     let help = "remove it by hand if it is not yours";
-    let finding = refuse(view, item, Code::Unmarked, message, help);
+    let finding = reject(view, item, Code::Unmarked, message, help);
     Finding {
         severity: Severity::Note,
         ..finding

@@ -1,4 +1,4 @@
-//! One document: takes its text and options, gives the new text if it changed, and what to say.
+//! Processes one document: returns the new text, if it changed, and the reports.
 
 mod attempt;
 mod pieces;
@@ -20,7 +20,7 @@ use crate::tree::View;
 use crate::workload::{Workload, place};
 use crate::{Action, Code, Finding, Mode, Options, Place, Reason, Report, Severity};
 
-/// What became of a document.
+/// Result of processing a document.
 #[derive(Debug, Default)]
 pub(crate) struct Treated {
     /// The new text, if it differs.
@@ -40,7 +40,7 @@ impl Treated {
 struct Parsed<'a> {
     text: &'a [u8],
     document: Document<'a>,
-    /// Gone once somebody took it, and read again if another asks.
+    /// Taken by `take_value`, and parsed again on demand.
     value: RefCell<Option<Result<Value, Error>>>,
 }
 
@@ -316,7 +316,7 @@ fn stranger(view: &View<'_>, found: &Found, pod: NodeId) -> Finding {
     };
     let message = format!("a pod of a Contrast runtime class in {kind}, whose pod template is not known");
     let help = format!("name it: --pod-template-path {}=path.to.template", found.kind);
-    crate::refusal::refuse(view, pod, Code::UnknownKind, message, &help)
+    crate::rejection::reject(view, pod, Code::UnknownKind, message, &help)
 }
 
 fn internal(message: &str) -> Finding {
@@ -337,7 +337,7 @@ fn report(original: &Parsed<'_>, found: &Found, state: State, mode: Mode) -> Rep
             if found.stranger.is_some() {
                 Reason::UnknownKind
             } else {
-                Reason::Refused
+                Reason::Rejected
             },
         ),
         (Mode::Uninject, true) => (Action::Removed, Reason::Uninject),

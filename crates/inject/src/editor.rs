@@ -1,5 +1,5 @@
-//! Edits of a pod spec as splices of its text: takes a plan, gives splices or the reason why not. Every list
-//! is edited in the style it is written in; see [`block`] and [`flow`].
+//! Translates a plan into splices of the pod spec's text, or a finding if that is not possible. Every list is
+//! edited in its own style; see [`block`] and [`flow`].
 
 mod annotation;
 pub(crate) mod block;
@@ -12,14 +12,14 @@ use mainstay_yaml::{NodeId, NodeKind};
 use crate::item::Item;
 use crate::plan::{End, PodEdit};
 use crate::record::{self, Before, Record, Replaced};
-use crate::refusal;
+use crate::rejection;
 use crate::select::Found;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
 use crate::write::Layout;
 use crate::{Code, Finding};
 
-/// What an edit gives.
+/// Result of an edit.
 pub(crate) type Edited<T = ()> = Result<T, Finding>;
 
 /// An error if a key stands twice in one map of `object`: which of the two counts depends on the reader.
@@ -28,7 +28,7 @@ pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> Edited {
         return Ok(());
     };
     let message = format!("key {:?} is given twice", view.scalar(key).unwrap_or_default());
-    Err(refusal::refuse(
+    Err(rejection::reject(
         view,
         key,
         Code::DuplicateKey,
@@ -52,7 +52,7 @@ pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: N
         Some(id) => {
             let message = "the container that must be replaced holds an anchor that is used elsewhere".into();
             let help = "write out what the alias stands for, or remove the container";
-            Err(refusal::refuse(view, *id, Code::SharedAnchor, message, help))
+            Err(rejection::reject(view, *id, Code::SharedAnchor, message, help))
         }
         None => Ok(()),
     }
@@ -86,7 +86,11 @@ pub(crate) fn edit(view: &View<'_>, aliased: &BTreeSet<NodeId>, job: PodJob<'_>)
         return Ok(PodSplices::default());
     };
     if let Some(node) = found.shared {
-        return Err(refusal::shared(view, node, "the pod spec, or what it stands in,"));
+        return Err(rejection::shared(
+            view,
+            node,
+            "the pod spec, or what it stands in,",
+        ));
     }
     let mut editor = Editor {
         view,
@@ -191,7 +195,7 @@ impl Editor<'_, '_> {
             item.name().unwrap_or_default()
         );
         let help = "remove it, or give it another name";
-        Err(refusal::refuse(
+        Err(rejection::reject(
             self.view,
             *other,
             Code::NameConflict,
@@ -209,7 +213,7 @@ impl Editor<'_, '_> {
             }
             self.own(entry, list)?;
             check_anchors(self.view, self.aliased, *item)?;
-            // In brackets it goes with its whole list, or is gone already: see [`crate::undo::make_room`].
+            // In a flow list it was taken out before: see [`crate::undo::clear_lists`].
             if !self.is_flow(items) {
                 self.drop_block_item(*item)?;
             }
@@ -252,7 +256,7 @@ impl Editor<'_, '_> {
             self.view.node(target).map(|node| &node.kind),
             Some(NodeKind::Map { .. })
         ) {
-            return Err(refusal::wrong_type(self.view, map, "the container", "a map"));
+            return Err(rejection::wrong_type(self.view, map, "the container", "a map"));
         }
         let Some(list) = self.view.get(map, key) else {
             return Ok(false);
@@ -318,18 +322,18 @@ impl Editor<'_, '_> {
         self.record.add(path, names.collect(), before);
     }
 
-    /// An entry that may be edited: absent, or written here and seen by nobody else.
+    /// Checks that an entry may be edited: absent, or written here and not shared.
     fn own(&self, entry: Entry, what: &str) -> Edited {
         match entry {
             Entry::Absent => Ok(()),
             Entry::Own(_, value) => self.own_node(value, what),
-            Entry::Merged(value) => Err(refusal::shared(self.view, value, what)),
+            Entry::Merged(value) => Err(rejection::shared(self.view, value, what)),
         }
     }
 
     fn own_node(&self, id: NodeId, what: &str) -> Edited {
         if self.aliased.contains(&id) || self.view.resolve(id) != id {
-            return Err(refusal::shared(self.view, id, what));
+            return Err(rejection::shared(self.view, id, what));
         }
         Ok(())
     }
@@ -338,7 +342,7 @@ impl Editor<'_, '_> {
     fn list(&self, id: NodeId, what: &str) -> Edited<bool> {
         match self.view.node(self.view.resolve(id)).map(|node| &node.kind) {
             Some(NodeKind::List { flow, .. }) => Ok(*flow),
-            _ => Err(refusal::wrong_type(self.view, id, what, "a list")),
+            _ => Err(rejection::wrong_type(self.view, id, what, "a list")),
         }
     }
 
@@ -347,8 +351,8 @@ impl Editor<'_, '_> {
     }
 }
 
-/// Whether the list in brackets under `entry` holds nothing but items of `names`, on lines of its own: then
-/// these lines become comments when new items take their place.
+/// Whether the flow list under `entry` holds only items of `names` and is on its own lines: then these lines
+/// become comments when new items replace them.
 pub(crate) fn becomes_lines(
     view: &View<'_>,
     map: NodeId,
@@ -362,7 +366,7 @@ pub(crate) fn becomes_lines(
     has_lines(view, map, key) && view.items(list).iter().all(goes)
 }
 
-/// Whether `key` of `map` has lines of its own.
+/// Whether `key` of `map` is on its own lines.
 fn has_lines(view: &View<'_>, map: NodeId, key: NodeId) -> bool {
     let at = view.node(key).map(|node| node.span.start.offset);
     !view.is_flow(map) && at.is_some_and(|at| crate::lines::indent(view.text, at).is_some())

@@ -1,5 +1,4 @@
-//! Why an input as a whole cannot be looked at. What is wrong with one object is a
-//! [`Finding`](crate::Finding) of its report.
+//! Errors about the whole input. A problem of one object is a [`Finding`](crate::Finding) of its report.
 
 /// Why nothing of an input could be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,4 @@
-//! The proxy's own configuration language: takes the text of a mesh annotation, gives its entries and every
-//! flaw in it. Knows offsets in that text, not files; knows nothing of pods.
+//! The proxy's configuration language: parses a mesh annotation into entries and flaws with offsets.
 //!
 //! ```text
 //! ingress   = "" | "DISABLED" | in-entry { "##" in-entry }      DISABLED: later profile only
@@ -9,9 +8,8 @@
 //! admin     = "" | INT
 //! ```
 //!
-//! The proxy reads this at pod start; here it is read before anything is written. What the proxy refuses is
-//! an error, what it misreads in silence (a port cut to 16 bits) is an error too, what merely looks like a
-//! mistake is a warning.
+//! The proxy parses it at pod start; here it is checked before anything is written. Text that the proxy
+//! rejects or silently misreads (a port cut to 16 bits) is an error; probable mistakes are warnings.
 
 mod address;
 mod admin;
@@ -37,7 +35,7 @@ pub enum Dialect {
     Later,
 }
 
-/// What reading gave: as much as could be read, and everything that is wrong with it.
+/// The parsed value, as far as possible, and all flaws.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read<T> {
     /// What was understood; entries with an error are left out.
@@ -74,7 +72,7 @@ impl Flaw {
         self
     }
 
-    /// Whether the proxy would refuse or misread it.
+    /// Whether the proxy would reject or misread it.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.code.is_error()
@@ -100,7 +98,7 @@ pub enum FlawCode {
     Upstream,
     /// A port the proxy itself listens on.
     ReservedPort,
-    /// Two egress entries of one name: Envoy refuses the second.
+    /// Two egress entries with one name: Envoy rejects the second.
     DuplicateName,
     /// Two egress entries on one address.
     DuplicateListen,
@@ -108,7 +106,7 @@ pub enum FlawCode {
     DuplicatePort,
     /// `DISABLED` where the proxy does not know it.
     Disabled,
-    /// An egress annotation without text where the proxy refuses it.
+    /// An empty egress annotation where the proxy rejects it.
     EmptyEgress,
     /// The text looks unlike what was meant: white space around it, an entry without a name.
     Odd,

@@ -1,8 +1,7 @@
-//! Which image stands in for which: takes the text of a replacement file, gives a table; knows no container.
+//! Image replacements: parses a replacement file into a table.
 //!
-//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines whose first character is `#` say nothing. Of two
-//! lines for one image the last wins. An image is replaced when it is equal as text: tags and digests are not
-//! interpreted.
+//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines starting with `#` are ignored. Of two lines for one
+//! image the last wins. Images are compared as text: tags and digests are not interpreted.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +76,7 @@ impl Images {
         Self::parse(table).unwrap_or_else(|_| Self::none())
     }
 
-    /// Reads a replacement file; gives every line that is wrong.
+    /// Parses a replacement file; returns every invalid line.
     pub fn parse(text: &str) -> Result<Self, Vec<ImageError>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (mut replacements, mut errors) = (BTreeMap::new(), Vec::new());

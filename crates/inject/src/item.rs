@@ -1,5 +1,4 @@
-//! What is inserted, before it is text: an ordered tree, so that people find the keys in the order they
-//! expect.
+//! Injected content as an ordered tree, so that keys keep a readable order.
 
 use mainstay_yaml::Value;
 

@@ -1,14 +1,14 @@
-//! Initializer and service mesh into manifests: takes YAML or JSON text, gives the same text with only the
-//! needed lines added. Knows nothing of files, clusters or terminals.
+//! Injects the Contrast initializer and service mesh into YAML or JSON text by adding only the necessary
+//! lines. Does not depend on files, clusters or terminals.
 //!
 //! ```text
 //! text ──documents──▶ workloads ──select──▶ plan ──edits──▶ text, reports
 //! ```
 //!
-//! *Laws:* injecting twice is injecting once; [`Mode::Uninject`] gives the original bytes back; changing an
-//! annotation or a flag and running again gives what a fresh run over the original would; what is not edited
-//! is byte-identical. *Absent on purpose:* a typed round trip. Unknown fields and kinds pass because nobody
-//! looks at them.
+//! *Laws:* injecting twice is injecting once; [`Mode::Uninject`] restores the original bytes of block YAML,
+//! and the same objects in flow style and JSON (module `record`); changing an annotation or a flag and
+//! running again equals a fresh run over the original; text that is not edited keeps its bytes. Out of scope:
+//! a typed round trip. Unknown fields and kinds pass unchanged.
 
 mod advice;
 mod ask;
@@ -26,7 +26,7 @@ mod options;
 mod plan;
 mod profile;
 mod record;
-mod refusal;
+mod rejection;
 mod report;
 mod run;
 mod select;

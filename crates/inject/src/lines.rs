@@ -1,5 +1,4 @@
-//! Lines around a byte: takes a text and an offset, gives where its line starts, ends, and what else stands
-//! on it.
+//! Start, end and indentation of the line around a byte.
 
 use memchr::{memchr, memrchr};
 

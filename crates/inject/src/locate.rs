@@ -1,10 +1,8 @@
-//! From a scalar's text back to the file: takes a scalar and an offset in its text, gives the place in the
-//! source it came from.
+//! Maps an offset in a scalar's text to its position in the source.
 //!
-//! Exact for plain, quoted and literal scalars on any number of lines, escapes included. In folded blocks
-//! with lines that are indented further, where line breaks are kept by rules of their own, the place can be
-//! off within that line. What cannot be followed ends at the scalar's start: a place is always given, and
-//! always on a character of the scalar.
+//! Exact for plain, quoted and literal scalars on any number of lines, with escapes. In folded blocks with
+//! further indented lines the position can be off within the line. Otherwise the result is the scalar's
+//! start: always a position inside the scalar.
 
 use mainstay_yaml::{Node, NodeKind, Position, ScalarStyle};
 
@@ -170,8 +168,8 @@ fn block(body: &str, wanted: &str) -> usize {
     at.min(body.len())
 }
 
-/// The indentation a block's header names is relative to its parent, which is not known here: the first line
-/// tells it then too.
+/// The indentation in a block's header is relative to its parent, which is not known here: the first line
+/// determines it.
 fn indentation(header: &str, lines: &str) -> Option<usize> {
     if header.chars().skip(1).take(2).any(|c| c.is_ascii_digit()) {
         return None;

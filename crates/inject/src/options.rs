@@ -1,4 +1,4 @@
-//! What a run is asked to do: takes flags already parsed, gives one value that every step reads.
+//! Options of a run.
 
 use crate::{Images, InjectError, Profile, RFC};
 
@@ -12,7 +12,7 @@ pub enum Mode {
     Uninject,
 }
 
-/// What a run is asked to do. `Options::default()` is `mainstay generate` without flags.
+/// Options of a run. `Options::default()` is `mainstay generate` without flags.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Add or take away.
@@ -62,21 +62,21 @@ pub struct PodTemplatePath {
 impl PodTemplatePath {
     /// Reads `KIND=a.b.c`, `GROUP/KIND=a.b.c` or `KIND=a.b[].c`.
     pub fn parse(given: &str) -> Result<Self, InjectError> {
-        let refuse = |problem| InjectError::PodTemplatePath {
+        let reject = |problem| InjectError::PodTemplatePath {
             given: given.to_owned(),
             problem,
         };
-        let (object, path) = given.split_once('=').ok_or_else(|| refuse("no `=`"))?;
+        let (object, path) = given.split_once('=').ok_or_else(|| reject("no `=`"))?;
         let (group, kind) = match object.rsplit_once('/') {
             Some((group, kind)) => (Some(group.to_owned()), kind),
             None => (None, object),
         };
         if kind.is_empty() {
-            return Err(refuse("no kind"));
+            return Err(reject("no kind"));
         }
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         if path.iter().any(|key| key.trim_end_matches("[]").is_empty()) {
-            return Err(refuse("an empty key"));
+            return Err(reject("an empty key"));
         }
         Ok(Self {
             group,

@@ -1,5 +1,4 @@
-//! What must become of a pod spec: takes what a workload asks for, gives a list of edits. Knows nothing of
-//! text, and the edits know nothing of who asked: another injector brings its own list.
+//! Plans the edits of a pod spec. Does not depend on text.
 
 use crate::ask::{Ask, Mesh};
 use crate::item::Item;

@@ -1,4 +1,4 @@
-//! How things are spelt: a table per generation of names, variables and paths. Knows nothing of text.
+//! Names, variables and paths of each Contrast generation.
 
 use crate::Severity;
 

@@ -1,11 +1,12 @@
 //! The undo record of a pod: an annotation on its pod template that says what was injected in flow style.
 //!
-//! Comments mark injected items in block style ([`crate::mark`]). A flow collection may have no room for a
-//! comment and JSON has none at all, so what `--uninject` needs is kept as compact JSON under
+//! Comments mark injected items in block style ([`crate::mark`]). Flow style has no place for comments and
+//! JSON has none at all, so the information for `--uninject` is kept as compact JSON under
 //! [`UNDO_ANNOTATION`]:
 //!
 //! ```json
-//! {"added": {"initContainers": ["contrast-initializer"], "containers/app/volumeMounts": ["contrast-tls-certs"]},
+//! {"added": {"initContainers": ["contrast-initializer"],
+//!            "containers/app/volumeMounts": ["contrast-tls-certs"]},
 //!  "before": {"initContainers": null, "containers/app/volumeMounts": "[]"},
 //!  "replaced": [{"index": 0, "container": {"name": "contrast-initializer", "image": "old"}}]}
 //! ```

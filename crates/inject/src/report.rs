@@ -1,11 +1,10 @@
-//! What a run says: takes nothing, gives the types in which engine and command line agree. A table of stable
-//! codes.
+//! Outcome and report types shared with the command line, with stable codes.
 
 use std::borrow::Cow;
 
 use crate::grammar::FlawCode;
 
-/// What a run gives.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome<'a> {
     /// The text to write; borrowed when not a byte changed.
@@ -89,12 +88,12 @@ pub enum Reason {
     NoPodSpec,
     /// The run was asked to take away.
     Uninject,
-    /// A pod of ours in a kind whose pod template nobody named.
+    /// A Contrast pod in a kind whose pod template is unknown.
     UnknownKind,
     /// The document is not YAML.
     Syntax,
     /// Editing it would be wrong; a finding says why.
-    Refused,
+    Rejected,
 }
 
 impl Reason {
@@ -113,7 +112,7 @@ impl Reason {
             Self::Uninject => "uninject",
             Self::UnknownKind => "unknown-kind",
             Self::Syntax => "syntax",
-            Self::Refused => "refused",
+            Self::Rejected => "refused",
         }
     }
 }
@@ -158,8 +157,7 @@ pub enum Severity {
     Note,
 }
 
-/// A stretch of the input. In the outcome of [`run`](crate::run()) it counts from the start of the whole
-/// input.
+/// A range of the input. In the outcome of [`run`](crate::run()) it counts from the start of the whole input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Its line, from 1.
@@ -190,7 +188,7 @@ pub enum Code {
     Layout,
     /// A container that must be replaced is too long to be kept for `--uninject`.
     NotRestorable,
-    /// A pod of ours in a kind whose pod template nobody named.
+    /// A Contrast pod in a kind whose pod template is unknown.
     UnknownKind,
     /// Something of our name without our mark was left where it is.
     Unmarked,
@@ -203,9 +201,9 @@ pub enum Code {
     PortConflict,
     /// A service mesh in the node's network.
     HostNetwork,
-    /// A service mesh whose certificates nobody fetches.
+    /// A service mesh without an initializer.
     NoInitializer,
-    /// An annotation where nobody reads it.
+    /// An annotation at a level where it is not read.
     AnnotationLevel,
     /// An annotation that looks like a misspelt one.
     AnnotationName,

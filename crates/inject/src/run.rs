@@ -1,4 +1,4 @@
-//! The whole way: takes a text and options, gives the edited text and the reports.
+//! Runs the injection over a stream of documents.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -51,7 +51,7 @@ fn parts(input: &[u8], threads: usize) -> Vec<Vec<Range<usize>>> {
     parts
 }
 
-/// What became of each document of which there is something to say, in order.
+/// Results of documents with changes or reports, in order.
 type Part = Vec<(Range<usize>, Treated)>;
 
 fn treat_all(input: &[u8], parts: &[Vec<Range<usize>>], options: &Options) -> Vec<Part> {

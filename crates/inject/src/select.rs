@@ -1,5 +1,4 @@
-//! Which pods a document holds: takes a parsed document, gives every pod template with the way to it. Decides
-//! nothing about them.
+//! Finds the pod templates of a document and the paths to them.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +57,7 @@ pub(crate) struct Found {
     pub(crate) steps: Vec<Step>,
     /// The first node on that way that others see as well, through an alias or a merge.
     pub(crate) shared: Option<NodeId>,
-    /// Set when nobody knows this kind: the pod spec that was come across.
+    /// The pod spec found in an object of unknown kind.
     pub(crate) stranger: Option<NodeId>,
 }
 
@@ -147,7 +146,7 @@ impl Finder<'_, '_> {
         for path in paths {
             let reached = self.reach(object.clone(), &path);
             if reached.is_empty() {
-                // The kind is known, the template is missing: told as a workload without a pod spec.
+                // A known kind without a template: reported as a workload without a pod spec.
                 templates.push((object.clone(), path.join(".")));
             }
             let shown = |way: Way| {
@@ -201,7 +200,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// A pod of ours where nobody looks would ship without what it needs, so it is told.
+    /// Reports a Contrast pod in an unknown kind, which would otherwise ship without an initializer.
     fn stranger(&mut self, object: &Way, kind: &str) {
         let mut open = vec![object.node];
         while let Some(id) = open.pop() {

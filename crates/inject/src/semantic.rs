@@ -1,5 +1,4 @@
-//! What edits mean, without text: takes the value of a document, gives the value it must have afterwards.
-//! Written apart from the editor on purpose: the one is the other's judge.
+//! Applies edits to document values, as an independent check of the text editor.
 
 use mainstay_yaml::{Map, Value};
 
@@ -17,8 +16,7 @@ pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> 
     edits.iter().all(|edit| apply_one(spec, edit))
 }
 
-/// `edits` without those that would put into the pod spec at `steps` what stands there already, in its place:
-/// a container pasted by hand that is up to date stays as it was pasted.
+/// Removes edits whose result is already in place: an up-to-date container pasted by hand stays as it is.
 pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
     let Some(spec) = get(document, steps) else {
         return edits;
@@ -101,8 +99,8 @@ fn name_of(item: &Value) -> Option<&str> {
     item.get("name").and_then(Value::as_str)
 }
 
-/// Takes from the pod spec at `steps` everything of ours by name, so that two texts can be compared that
-/// differ in nothing else: lists that become or were empty go as well.
+/// Removes everything with a reserved name from the pod spec at `steps`, and empty lists, so that two texts
+/// can be compared apart from injected content.
 pub(crate) fn bare(document: &mut Value, steps: &[Step]) {
     remove_record(document, steps);
     let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {

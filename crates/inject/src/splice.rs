@@ -1,5 +1,4 @@
-//! Text with pieces exchanged: takes a text and splices, gives the new text, and the way back from its places
-//! to the old.
+//! Splices: replaces ranges of a text, and maps offsets of the new text back to the old one.
 
 use std::cmp::Reverse;
 
@@ -35,8 +34,7 @@ impl Splice {
     }
 }
 
-/// Puts splices in the order of the text; of several at one place, insertions first, the deepest of them
-/// ahead.
+/// Sorts splices by position; at one position insertions come first, the deepest ahead.
 pub(crate) fn sort(splices: &mut [Splice]) {
     splices.sort_by_key(|splice| (splice.start, splice.end, Reverse(splice.depth)));
 }
@@ -92,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_are_refused() {
+    fn overlaps_are_rejected() {
         let splices = [Splice::remove(0, 3), Splice::remove(2, 4)];
         assert_eq!(apply(b"abcdef", &splices), None);
         assert_eq!(apply(b"ab", &[Splice::remove(1, 3)]), None);

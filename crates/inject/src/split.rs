@@ -1,6 +1,4 @@
-//! Where documents begin and end: takes a stream of bytes, gives slices that joined are the stream again.
-//! Reads lines only: `---` and `...` at the start of a line are marks wherever they stand, so no YAML need be
-//! understood.
+//! Splits a stream into documents by lines, without parsing; the slices joined are the stream.
 
 use std::ops::Range;
 
@@ -60,8 +58,7 @@ fn line_end(text: &[u8], from: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |at| from + at + 1)
 }
 
-/// Whether this is what may stand before `---` and belongs to the document behind it: directives, perhaps
-/// comments.
+/// Whether this may precede `---` and belongs to the next document: directives, perhaps comments.
 fn only_directives(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut found = false;
@@ -81,7 +78,7 @@ pub(crate) fn is_blank_or_comment(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), None | Some(b'#'))
 }
 
-/// Whether a document may hold anything of ours. Every name of ours holds `contrast-`; only an escape in
+/// Whether a document may concern the injector. Every reserved name contains `contrast-`; only an escape in
 /// double quotes could hide it.
 pub(crate) fn may_matter(text: &[u8]) -> bool {
     memmem::find(text, b"contrast-").is_some() || has_hiding_escape(text)

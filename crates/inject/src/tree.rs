@@ -1,5 +1,4 @@
-//! Looking things up in a parsed document: takes nodes, gives nodes, through aliases and merges. Changes
-//! nothing.
+//! Lookups in a parsed document, through aliases and merges.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};

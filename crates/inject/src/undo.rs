@@ -225,7 +225,7 @@ impl Undo<'_, '_> {
         let mut before = None;
         let within = self.formers.get(from..to).unwrap_or_default();
         within.iter().any(|former| {
-            // Only the first of adjacent lines tells: those below may be items within an item.
+            // Only the first of adjacent lines counts: those below may be items within an item.
             let follows = before.replace(former.end) == Some(former.line);
             !follows && column.is_some() && former.dash_column(self.view.text) == column
         })

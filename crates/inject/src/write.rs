@@ -1,5 +1,4 @@
-//! Items to text: takes an [`Item`] and a layout, gives block lines or one flow line. Knows nothing of where
-//! it goes.
+//! Formats items as block lines or as one flow line.
 
 use crate::item::Item;
 use crate::mark::ITEM_MARK;

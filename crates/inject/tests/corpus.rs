@@ -16,12 +16,11 @@ use std::path::PathBuf;
 
 use mainstay_inject::{Action, Images, Mode, Options, Profile, run};
 
-/// Files in which something gives way: hand-written containers, and `null` where a list is needed. Their old
-/// bytes are kept by means of their own, so not every line stays.
+/// Files in which containers or nulls are replaced: not every line stays as it is.
 const REPLACED: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
 
 fn corpus() -> Vec<(String, Vec<u8>)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();
         (
@@ -29,7 +28,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
             std::fs::read(path).unwrap(),
         )
     };
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(read).collect();
+    let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(read).collect();
     files.sort();
     files
 }

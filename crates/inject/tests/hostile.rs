@@ -9,7 +9,7 @@ use mainstay_inject::{Action, Mode, Options, Outcome, run};
 const POD: &str =
     "apiVersion: v1\nkind: Pod\nspec:\n  runtimeClassName: contrast-cc\n  containers:\n  - name: app\n";
 
-/// Injects, takes away again, and gives how many workloads ended how.
+/// Injects, uninjects, and counts the outcomes.
 fn check(name: &str, text: &str, injected: usize, failed: usize) {
     let options = Options::default();
     let outcome = run(text.as_bytes(), &options).unwrap();

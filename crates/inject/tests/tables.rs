@@ -36,9 +36,9 @@ fn every_input_becomes_what_stands_beside_it() {
     assert!(inputs.len() >= 150, "only {} inputs", inputs.len());
 }
 
-fn inputs(folder: &Path) -> Vec<PathBuf> {
+fn inputs(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(inputs(&path));

@@ -1,5 +1,4 @@
-//! A command with a real API server at its side: takes argv, starts a cluster in a namespace of its own, runs
-//! the command there with `KUBECONFIG` set, and ends as it ends.
+//! Runs a command next to a real API server in an isolated namespace.
 
 #![allow(clippy::print_stderr, reason = "an example that talks")]
 
@@ -30,7 +29,7 @@ fn run(program: &str, arguments: &[String]) -> Result<u8, Box<dyn std::error::Er
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // Nobody controls anything: the command asks, and is answered.
+    // No controllers run: the command only talks to the API server.
     let options = Options {
         controllers: Vec::new(),
         ..Options::default()

@@ -4,8 +4,8 @@
 //! it.
 
 mod fetch;
-mod picture;
 mod pipe;
+mod screenshot;
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 pub use fetch::{chromium, fetch_chromium};
-pub use picture::{Screenshot, ScreenshotError};
 use pipe::Pipe;
+pub use screenshot::{Screenshot, ScreenshotError};
 
 use crate::PeerError;
 
@@ -29,20 +29,20 @@ pub enum BrowserError {
     #[error("the browser could not be started")]
     Start(#[source] std::io::Error),
     /// The browser ended or did not respond in time.
-    #[error("the browser does not answer {method}:\n{last_words}")]
+    #[error("the browser does not respond to {method}:\n{log_tail}")]
     Silent {
         /// The method.
         method: String,
         /// The last lines of its log.
-        last_words: String,
+        log_tail: String,
     },
     /// The browser rejected the request.
-    #[error("{method}: {answer}")]
-    Refused {
+    #[error("{method}: {response}")]
+    Rejected {
         /// The method.
         method: String,
         /// The response.
-        answer: Value,
+        response: Value,
     },
     /// The screenshot cannot be parsed.
     #[error("a picture that cannot be read")]
@@ -122,22 +122,22 @@ impl Browser {
 
     /// Evaluates an expression and returns its value as JSON.
     pub fn evaluate(&mut self, expression: &str) -> Result<Value, BrowserError> {
-        let question = json!({"expression": expression, "returnByValue": true});
-        let answer = self.call("Runtime.evaluate", &question)?;
-        if answer.get("exceptionDetails").is_some() {
-            return Err(BrowserError::Refused {
+        let request = json!({"expression": expression, "returnByValue": true});
+        let response = self.call("Runtime.evaluate", &request)?;
+        if response.get("exceptionDetails").is_some() {
+            return Err(BrowserError::Rejected {
                 method: expression.to_owned(),
-                answer,
+                response,
             });
         }
-        Ok(answer.pointer("/result/value").cloned().unwrap_or_default())
+        Ok(response.pointer("/result/value").cloned().unwrap_or_default())
     }
 
     /// Takes a screenshot of the whole page, including the part below the window.
     pub fn screenshot(&mut self) -> Result<Screenshot, BrowserError> {
         let wanted = json!({"format": "png", "captureBeyondViewport": true});
-        let answer = self.call("Page.captureScreenshot", &wanted)?;
-        let data = answer.get("data").and_then(Value::as_str).unwrap_or_default();
+        let response = self.call("Page.captureScreenshot", &wanted)?;
+        let data = response.get("data").and_then(Value::as_str).unwrap_or_default();
         let bytes = STANDARD.decode(data).map_err(|_| ScreenshotError::NotPng)?;
         Ok(Screenshot::read(bytes)?)
     }

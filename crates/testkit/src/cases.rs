@@ -11,7 +11,7 @@ pub fn case_count(usual: usize) -> usize {
         .unwrap_or(usual)
 }
 
-/// A small seeded generator (SplitMix64): the same seed gives the same cases on every machine.
+/// A small seeded generator (SplitMix64): the same seed produces the same cases on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -105,17 +105,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_seed_gives_one_sequence() {
+    fn one_seed_produces_one_sequence() {
         let (mut a, mut b) = (Random::new(7), Random::new(7));
         assert!((0..100).all(|_| a.next_u64() == b.next_u64()));
     }
 
     #[test]
-    fn a_tally_counts_both_kinds() {
-        let mut tally = CaseCounts::default();
-        tally.count(true, String::new);
-        tally.count(false, || "a / b".into());
-        assert_eq!(tally.to_string(), "2 run, 1 equal");
-        assert_eq!(tally.differences, ["a / b"]);
+    fn equal_and_different_cases_are_counted() {
+        let mut counts = CaseCounts::default();
+        counts.count(true, String::new);
+        counts.count(false, || "a / b".into());
+        assert_eq!(counts.to_string(), "2 run, 1 equal");
+        assert_eq!(counts.differences, ["a / b"]);
     }
 }

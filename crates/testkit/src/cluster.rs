@@ -117,7 +117,7 @@ pub struct Cluster {
     controllers: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
-    folder: TempDir,
+    directory: TempDir,
     place: Place,
 }
 
@@ -168,7 +168,7 @@ pub enum ClusterError {
         source: Box<kube::Error>,
     },
     /// A process ended, or never became ready.
-    #[error("{name} is not ready after {waited:?}; its last words:\n{log}")]
+    #[error("{name} is not ready after {waited:?}; its log ends with:\n{log}")]
     NotReady {
         /// The name.
         name: &'static str,
@@ -180,7 +180,7 @@ pub enum ClusterError {
 }
 
 /// Startup timeout of a component.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Poll interval.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -194,16 +194,16 @@ impl Cluster {
             .users
             .extend(own.map(|name| User::new(name, "system:masters")));
         let place = Place::claim().ok_or(ClusterError::Crowded)?;
-        let folder = tempfile::tempdir()?;
-        let authority = files::write(folder.path(), &options.users, place.advertised())?;
-        let etcd = start_etcd(folder.path(), &place)?;
+        let directory = tempfile::tempdir()?;
+        let authority = files::write(directory.path(), &options.users, place.advertised())?;
+        let etcd = start_etcd(directory.path(), &place)?;
         let mut cluster = Self {
             options,
             authority,
             controllers: None,
             api_server: None,
             etcd,
-            folder,
+            directory,
             place,
         };
         cluster.write_kubeconfigs()?;
@@ -221,13 +221,13 @@ impl Cluster {
     /// The directory of the cluster's files; deleted with the cluster.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     /// Returns the kubeconfig of a user.
     #[must_use]
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
-        self.folder
+        self.directory
             .path()
             .join(format!("{}.kubeconfig", user.replace(':', "-")))
     }
@@ -237,7 +237,7 @@ impl Cluster {
     pub fn access(&self) -> Access {
         Access {
             server: self.server(),
-            authority: self.folder.path().join("ca.crt"),
+            authority: self.directory.path().join("ca.crt"),
         }
     }
 
@@ -264,7 +264,7 @@ impl Cluster {
     /// Returns the audit log; needs [`Options::audit`].
     #[must_use]
     pub fn audit(&self) -> Audit {
-        Audit::new(self.folder.path().join("audit.log"))
+        Audit::new(self.directory.path().join("audit.log"))
     }
 
     /// The second byte of the pods' network, `10.N.0.0/16`.
@@ -295,12 +295,12 @@ impl Cluster {
         self.stop_api_server();
         let flags = self.api_server_flags();
         let binary = built_peer("kube-apiserver")?;
-        self.api_server = Some(Process::start(&binary, &flags, self.folder.path())?);
+        self.api_server = Some(Process::start(&binary, &flags, self.directory.path())?);
         self.wait_for("/readyz").await
     }
 
     fn api_server_flags(&self) -> Vec<String> {
-        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
         let mut flags = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.place.etcd_port()),
             format!("--secure-port={}", self.place.server_port()),
@@ -335,7 +335,7 @@ impl Cluster {
         if self.options.controllers.is_empty() {
             return Ok(());
         }
-        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
         let flags = [
             format!("--kubeconfig={}", self.kubeconfig(CONTROLLERS).display()),
             "--leader-elect=false".into(),
@@ -345,7 +345,7 @@ impl Cluster {
             format!("--controllers={}", self.options.controllers.join(",")),
         ];
         let binary = built_peer("kube-controller-manager")?;
-        self.controllers = Some(Process::start(&binary, &flags, self.folder.path())?);
+        self.controllers = Some(Process::start(&binary, &flags, self.directory.path())?);
         if self.options.controllers.contains(&"serviceaccount-controller") {
             return self
                 .wait_for("/api/v1/namespaces/default/serviceaccounts/default")
@@ -382,11 +382,11 @@ impl Cluster {
         for (name, part) in parts {
             let Some(part) = part else { continue };
             if part.has_ended() {
-                return Some((name, part.last_words()));
+                return Some((name, part.log_tail()));
             }
-            running = Some((name, part.last_words()));
+            running = Some((name, part.log_tail()));
         }
-        running.filter(|_| waited > PATIENCE)
+        running.filter(|_| waited > STARTUP_TIMEOUT)
     }
 
     fn write_kubeconfigs(&self) -> io::Result<()> {
@@ -397,11 +397,11 @@ impl Cluster {
     }
 }
 
-fn start_etcd(folder: &Path, place: &Place) -> Result<Process, ClusterError> {
+fn start_etcd(directory: &Path, place: &Place) -> Result<Process, ClusterError> {
     let [client, peer] =
         [place.etcd_port(), place.etcd_peer_port()].map(|port| format!("http://127.0.0.1:{port}"));
     let flags = [
-        format!("--data-dir={}", folder.join("etcd-data").display()),
+        format!("--data-dir={}", directory.join("etcd-data").display()),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),
@@ -410,7 +410,7 @@ fn start_etcd(folder: &Path, place: &Place) -> Result<Process, ClusterError> {
         "--unsafe-no-fsync".into(),
         "--log-level=error".into(),
     ];
-    Ok(Process::start(&built_peer("etcd")?, &flags, folder)?)
+    Ok(Process::start(&built_peer("etcd")?, &flags, directory)?)
 }
 
 async fn succeeds(client: &Client, path: &str) -> bool {

@@ -122,9 +122,9 @@ fn leave_for_namespace(users: &str) -> IsolationError {
 
 /// The mount point of the temporary file system.
 fn make_scratch() -> io::Result<PathBuf> {
-    let folder = std::env::temp_dir().join("mainstay-clusters");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
+    let directory = std::env::temp_dir().join("mainstay-clusters");
+    std::fs::create_dir_all(&directory)?;
+    Ok(directory)
 }
 
 /// Where the system does not allow it, files stay on disk: slower, and left behind when the run is killed.
@@ -161,7 +161,7 @@ fn find_no_route(address: SocketAddr) -> Result<(), IsolationError> {
     let seen = match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
         Err(error) if no_route(&error) => return Ok(()),
         Err(error) => error.to_string(),
-        Ok(_) => "it answered".to_owned(),
+        Ok(_) => "it responded".to_owned(),
     };
     Err(IsolationError::Leak { address, seen })
 }

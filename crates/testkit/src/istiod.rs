@@ -23,7 +23,7 @@ use crate::peer::{PeerError, built_peer};
 pub struct Istiods {
     client: Client,
     access: Access,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Istiods {
@@ -32,7 +32,7 @@ impl Istiods {
         Ok(Self {
             client: cluster.client(KUBELET)?,
             access: cluster.access(),
-            folder: cluster.directory().join("istiods"),
+            directory: cluster.directory().join("istiods"),
         })
     }
 
@@ -40,7 +40,7 @@ impl Istiods {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let container = discovery(&pod).ok_or("no container called discovery")?;
         let binary = binary(container).map_err(|error| said(&error))?;
-        let home = self.folder.join(tree::text(&pod, &["metadata", "uid"]));
+        let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
         fs::create_dir_all(&home).map_err(|error| said(&error))?;
         let kubeconfig = self.kubeconfig(&pod, &home).await?;
         let log = File::options()

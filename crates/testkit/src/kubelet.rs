@@ -2,7 +2,7 @@
 //! simulator does.
 //!
 //! ```text
-//! watch pods, nodes ─▶ Play: guests, alarms ─▶ bind, patch status, delete
+//! watch pods, nodes ─▶ KubeletSimulation: guests, alarms ─▶ bind, patch status, delete
 //!                        ▲ readiness, exits          │
 //!                        └──────── processes ◀───────┘   where a [`PodBackend`] stands behind a pod
 //! ```
@@ -11,8 +11,8 @@
 //! instead.
 
 mod api;
-mod play;
 mod process;
+mod simulation;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,12 +21,12 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, ClusterError, KUBELET};
 use api::Api;
-use play::Play;
-#[cfg(feature = "mesh")]
-pub(crate) use play::Steady;
 #[cfg(feature = "mesh")]
 pub(crate) use process::{CALM, EAGER, KILLED, NOT_STARTED};
-pub use process::{Life, Line, PodBackend, PodProcess, PodProcessFuture, Probe};
+pub use process::{KubeletChannel, PodBackend, PodLifetime, PodProcess, PodProcessFuture, Probe};
+use simulation::KubeletSimulation;
+#[cfg(feature = "mesh")]
+pub(crate) use simulation::Steady;
 
 /// Options of the kubelet.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl Kubelet {
             api.make_node(number).await?;
         }
         let scripts = Arc::new(Mutex::new(Scripts::default()));
-        let play = Play::new(api, cluster.pod_network(), Arc::clone(&scripts), options.backing);
+        let play = KubeletSimulation::new(api, cluster.pod_network(), Arc::clone(&scripts), options.backing);
         Ok(Self {
             scripts,
             task: tokio::spawn(play.run()),

@@ -5,7 +5,7 @@
 //! Mesh ──▶ Cluster (etcd, API server, controllers)
 //!   ├───▶ Kubelet ──▶ pod = network namespace + redirect + processes (istiod, agent + Envoy, application)
 //!   ├───▶ Services as the packet filter's rules, names as a small DNS
-//!   └───▶ Load from outside, questions from inside
+//!   └───▶ Load from outside, requests from inside
 //! ```
 //!
 //! Runs after [`isolation::enter_as_root`](crate::isolation::enter_as_root): nothing leaves that namespace,
@@ -14,17 +14,17 @@
 mod app;
 mod container;
 pub mod http;
-mod life;
+mod lifecycle;
 mod load;
 mod names;
+mod namespace;
 mod netlink;
 mod node;
 mod pod;
 mod registry;
-mod room;
 mod rules;
+mod runtime;
 mod services;
-mod works;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,13 +48,13 @@ use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_C
 use crate::kubelet::{Kubelet, KubeletError, KubeletOptions, PodBackend, PodProcess, PodProcessFuture};
 use crate::peer::PeerError;
 pub use app::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM, become_app};
-use life::{Newborn, live};
+use lifecycle::{StartingPod, live};
 pub use load::{Load, Results, Sample};
 use names::Names;
 use node::Node;
 use registry::Registry;
-pub use works::PARTS;
-use works::{Inner, Works};
+pub use runtime::PARTS;
+use runtime::{Inner, MeshRuntime};
 
 /// Options of a mesh.
 #[derive(Clone, Debug)]
@@ -80,10 +80,10 @@ pub struct Mesh {
     // Dropped in this order: pods before the network they live on, files last.
     kubelet: Kubelet,
     _tasks: Tasks,
-    works: Works,
+    runtime: MeshRuntime,
     cluster: Cluster,
     _node: Node,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 /// Errors of a mesh.
@@ -119,25 +119,25 @@ pub struct Proxy {
 }
 
 /// Response timeout of a pod.
-const PATIENCE: Duration = Duration::from_secs(3);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Mesh {
     /// Starts a cluster, a bridge, DNS and Services; pods run from now on.
     pub async fn start(options: MeshOptions) -> Result<Self, MeshError> {
-        let folder = tempfile::Builder::new().prefix("mesh").tempdir()?;
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-        fs::create_dir(folder.path().join("logs"))?;
-        Works::show_peers(folder.path())?;
+        let directory = tempfile::Builder::new().prefix("mesh").tempdir()?;
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+        fs::create_dir(directory.path().join("logs"))?;
+        MeshRuntime::show_peers(directory.path())?;
         let cluster = Cluster::start(reachable(options.cluster)).await?;
         let address = Ipv4Addr::new(10, cluster.pod_network(), 0, 1);
-        let node = Node::set_up(address, &cluster.service_range(), folder.path())?;
-        let works = Works::new(Inner {
+        let node = Node::set_up(address, &cluster.service_range(), directory.path())?;
+        let runtime = MeshRuntime::new(Inner {
             client: cluster.client(KUBELET)?,
             access: Access {
                 server: format!("https://{address}:{}", cluster.server_port()),
                 ..cluster.access()
             },
-            folder: folder.path().to_owned(),
+            directory: directory.path().to_owned(),
             node: address,
             registry: Registry::default(),
         });
@@ -149,15 +149,15 @@ impl Mesh {
         ]);
         let kubelet = KubeletOptions {
             nodes: 1,
-            backing: Some(Arc::new(Pods(works.clone()))),
+            backing: Some(Arc::new(Pods(runtime.clone()))),
         };
         let mesh = Self {
             kubelet: Kubelet::start(&cluster, kubelet).await?,
             _tasks: tasks,
-            works,
+            runtime,
             cluster,
             _node: node,
-            _folder: folder,
+            _directory: directory,
         };
         if options.native_sidecars {
             mesh.modernise().await?;
@@ -167,7 +167,7 @@ impl Mesh {
 
     /// Sets the kubelet version of the nodes.
     async fn modernise(&self) -> Result<(), MeshError> {
-        let nodes: Api<NodeObject> = Api::all(self.works.client.clone());
+        let nodes: Api<NodeObject> = Api::all(self.runtime.client.clone());
         let status = Patch::Merge(json!({"status": {"nodeInfo": {"kubeletVersion": "v1.36.4"}}}));
         let params = PatchParams::default();
         for node in nodes.list(&ListParams::default()).await.map_err(Box::new)? {
@@ -198,24 +198,24 @@ impl Mesh {
     /// Path of Envoy: `meshConfig.defaultConfig.binaryPath`.
     #[must_use]
     pub fn envoy(&self) -> PathBuf {
-        self.works.folder.join("envoy")
+        self.runtime.directory.join("envoy")
     }
 
     /// Path of the test program, unaffected by rebuilds.
     #[must_use]
     pub fn own_program(&self) -> PathBuf {
-        self.works.folder.join(works::SELF)
+        self.runtime.directory.join(runtime::SELF)
     }
 
     /// Directory of pod files, with logs under `logs`.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.works.folder
+        &self.runtime.directory
     }
 
     /// Address of a Service's port, for connections from outside the mesh.
     pub async fn address(&self, namespace: &str, service: &str, port: u16) -> Result<SocketAddr, MeshError> {
-        let services: Api<Service> = Api::namespaced(self.works.client.clone(), namespace);
+        let services: Api<Service> = Api::namespaced(self.runtime.client.clone(), namespace);
         let found = services.get(service).await.map_err(Box::new)?;
         let ip = found.spec.and_then(|spec| spec.cluster_ip?.parse().ok());
         let ip: Ipv4Addr = ip.ok_or_else(|| MeshError::NoPod(format!("{namespace}/{service}")))?;
@@ -226,8 +226,11 @@ impl Mesh {
     pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
         let resident = self.resident(namespace, pod)?;
         let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
-        let asked =
-            tokio::task::spawn_blocking(move || resident.room.inside(|| http::get(address, &path, PATIENCE)));
+        let asked = tokio::task::spawn_blocking(move || {
+            resident
+                .namespace
+                .inside(|| http::get(address, &path, RESPONSE_TIMEOUT))
+        });
         Ok(asked.await.map_err(io::Error::other)??.body)
     }
 
@@ -236,8 +239,8 @@ impl Mesh {
         let resident = self.resident(namespace, pod)?;
         let dialled = tokio::task::spawn_blocking(move || {
             resident
-                .room
-                .inside(|| std::net::TcpStream::connect_timeout(&address, PATIENCE))
+                .namespace
+                .inside(|| std::net::TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT))
         });
         dialled.await.map_err(io::Error::other)??;
         Ok(())
@@ -245,7 +248,7 @@ impl Mesh {
 
     /// Proxies connected to each revision's istiods.
     pub async fn proxies(&self, namespace: &str) -> Result<BTreeMap<String, Vec<Proxy>>, MeshError> {
-        let pods: Api<Pod> = Api::namespaced(self.works.client.clone(), namespace);
+        let pods: Api<Pod> = Api::namespaced(self.runtime.client.clone(), namespace);
         let istiods = pods
             .list(&ListParams::default().labels("app=istiod"))
             .await
@@ -253,13 +256,13 @@ impl Mesh {
         let mut proxies: BTreeMap<String, Vec<Proxy>> = BTreeMap::new();
         for istiod in istiods {
             let revision = istiod.labels().get("istio.io/rev").cloned().unwrap_or_default();
-            let told = self
+            let status = self
                 .ask(namespace, &istiod.name_any(), MONITORING, "/debug/syncz")
                 .await;
             proxies
                 .entry(revision)
                 .or_default()
-                .extend(told.map(|told| read_proxies(&told)).unwrap_or_default());
+                .extend(status.map(|status| read_proxies(&status)).unwrap_or_default());
         }
         for known in proxies.values_mut() {
             known.sort();
@@ -283,7 +286,7 @@ impl Mesh {
     /// Last lines of all logs whose names contain `part`, for failure messages.
     #[must_use]
     pub fn log_tail(&self, part: &str, lines: usize) -> String {
-        let logs = fs::read_dir(self.works.folder.join("logs"))
+        let logs = fs::read_dir(self.runtime.directory.join("logs"))
             .into_iter()
             .flatten()
             .flatten();
@@ -302,7 +305,7 @@ impl Mesh {
 
     fn resident(&self, namespace: &str, pod: &str) -> Result<Arc<registry::Resident>, MeshError> {
         let name = format!("{namespace}/{pod}");
-        self.works.registry.find(&name).ok_or(MeshError::NoPod(name))
+        self.runtime.registry.find(&name).ok_or(MeshError::NoPod(name))
     }
 }
 
@@ -343,20 +346,20 @@ impl Drop for Tasks {
 }
 
 /// Backs every pod whose images are known.
-struct Pods(Works);
+struct Pods(MeshRuntime);
 
 impl PodBackend for Pods {
     fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let ip = ip.parse().ok()?;
-        let household = pod::read(pod, ip, self.0.node)?;
-        let newborn = Newborn {
-            works: self.0.clone(),
+        let runnable = pod::read(pod, ip, self.0.node)?;
+        let starting = StartingPod {
+            runtime: self.0.clone(),
             pod: pod.clone(),
-            household,
+            runnable,
             ip,
         };
         Some(Box::pin(async move {
-            Ok(PodProcess::life(move |line| Box::pin(live(newborn, line))))
+            Ok(PodProcess::custom(move |line| Box::pin(live(starting, line))))
         }))
     }
 }

@@ -50,7 +50,7 @@ pub enum OracleError {
     #[error("the oracle stopped talking")]
     Pipe(#[from] io::Error),
     /// The response cannot be parsed.
-    #[error("the oracle's answer makes no sense: {0}")]
+    #[error("the oracle's response cannot be parsed: {0}")]
     Garbled(String),
 }
 
@@ -75,21 +75,21 @@ impl Oracle {
     }
 
     /// Sends one request.
-    pub fn query(&mut self, question: &OracleRequest) -> Result<OracleResponse, OracleError> {
-        self.write(std::slice::from_ref(question))?;
+    pub fn query(&mut self, request: &OracleRequest) -> Result<OracleResponse, OracleError> {
+        self.write(std::slice::from_ref(request))?;
         self.read()
     }
 
     /// Sends many requests; responses are in order.
-    pub fn query_all(&mut self, questions: &[OracleRequest]) -> Result<Vec<OracleResponse>, OracleError> {
-        let mut answers = Vec::with_capacity(questions.len());
-        for batch in questions.chunks(BATCH) {
+    pub fn query_all(&mut self, requests: &[OracleRequest]) -> Result<Vec<OracleResponse>, OracleError> {
+        let mut responses = Vec::with_capacity(requests.len());
+        for batch in requests.chunks(BATCH) {
             self.write(batch)?;
             for _ in batch {
-                answers.push(self.read()?);
+                responses.push(self.read()?);
             }
         }
-        Ok(answers)
+        Ok(responses)
     }
 
     /// Sends a request of another form (`bench`) and returns the bytes of its response.
@@ -100,10 +100,10 @@ impl Oracle {
 
     fn write(&mut self, batch: &[OracleRequest]) -> Result<(), OracleError> {
         let mut text = String::new();
-        for question in batch {
+        for request in batch {
             let line = serde_json::json!({
-                "op": question.op, "funcs": question.funcs, "mode": question.mode,
-                "text": STANDARD.encode(&question.text), "json": STANDARD.encode(&question.json),
+                "op": request.op, "funcs": request.funcs, "mode": request.mode,
+                "text": STANDARD.encode(&request.text), "json": STANDARD.encode(&request.json),
             });
             text.push_str(&line.to_string());
             text.push('\n');
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_answers_in_order_and_words_errors_as_go_does() {
+    fn responses_are_in_order_with_errors_in_gos_words() {
         let mut oracle = Oracle::start().unwrap();
         let template = |text: &str| OracleRequest {
             op: "template",
@@ -158,28 +158,25 @@ mod tests {
             json: br#"{"a":1}"#.to_vec(),
             ..OracleRequest::default()
         };
-        let answers = oracle
+        let responses = oracle
             .query_all(&[template("{{.a}}"), template("{{.a.b}}"), template("{{")])
             .unwrap();
-        assert_eq!(answers[0].out, b"1");
+        assert_eq!(responses[0].out, b"1");
         assert_eq!(
-            answers[1].err,
+            responses[1].err,
             "template: t:1:4: executing \"t\" at <.a.b>: can't evaluate field b in type interface {}"
         );
-        assert_eq!(answers[2].err, "template: t:1: unclosed action");
+        assert_eq!(responses[2].err, "template: t:1: unclosed action");
     }
 
     #[test]
-    fn thousands_of_long_questions_do_not_block_the_pipes() {
-        let question = OracleRequest {
+    fn thousands_of_long_requests_do_not_block_the_pipes() {
+        let request = OracleRequest {
             op: "toJson",
             json: format!("\"{}\"", "x".repeat(2_000)).into_bytes(),
             ..OracleRequest::default()
         };
-        let answers = Oracle::start()
-            .unwrap()
-            .query_all(&vec![question; 2_000])
-            .unwrap();
-        assert!(answers.iter().all(|answer| answer.out.len() == 2_002));
+        let responses = Oracle::start().unwrap().query_all(&vec![request; 2_000]).unwrap();
+        assert!(responses.iter().all(|response| response.out.len() == 2_002));
     }
 }

@@ -142,7 +142,7 @@ pub enum PeerError {
     #[error("no peer is called {0:?}")]
     Unknown(String),
     /// There is neither `XDG_CACHE_HOME` nor `HOME`.
-    #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache folder")]
+    #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache directory")]
     NoCache,
     /// A file or directory could not be read or written.
     #[error("{path}")]
@@ -214,8 +214,8 @@ fn module_of(peer: &Peer) -> PathBuf {
 
 /// The directory of a module's binaries, named by the hash of its sources.
 fn home(peer: &Peer) -> Result<PathBuf, PeerError> {
-    let folder = format!("{}-{}", peer.module, fingerprint(&module_of(peer))?);
-    Ok(cache_home()?.join("peers").join(folder))
+    let directory = format!("{}-{}", peer.module, fingerprint(&module_of(peer))?);
+    Ok(cache_home()?.join("peers").join(directory))
 }
 
 /// Returns the binary of `peer`. The first process builds it; others wait for the lock.
@@ -239,11 +239,11 @@ pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
 /// The root directory of this workspace.
 #[must_use]
 pub fn repository_root() -> PathBuf {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_folder
+    let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_directory
         .ancestors()
         .nth(2)
-        .unwrap_or(crate_folder)
+        .unwrap_or(crate_directory)
         .to_path_buf()
 }
 
@@ -342,13 +342,13 @@ fn packages(module: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn sources(folder: &Path, packages: &[PathBuf]) -> Result<Vec<PathBuf>, PeerError> {
+fn sources(directory: &Path, packages: &[PathBuf]) -> Result<Vec<PathBuf>, PeerError> {
     let failed = |source| PeerError::File {
-        path: folder.into(),
+        path: directory.into(),
         source,
     };
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
+    for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if packages.iter().any(|package| path.starts_with(package)) && path.is_dir() {
             found.extend(sources(&path, packages)?);
@@ -370,8 +370,8 @@ mod tests {
     #[test]
     fn an_unknown_peer_is_named() {
         assert_eq!(
-            peer("nobody").unwrap_err().to_string(),
-            "no peer is called \"nobody\""
+            peer("missing").unwrap_err().to_string(),
+            "no peer is called \"missing\""
         );
     }
 

@@ -1,4 +1,9 @@
 //! Test harness for tests that need the isolated namespace, with output like libtest's.
+//!
+//! Not `libtest-mimic`, judged by the API of 0.8 (`run(arguments, trials)`): these suites need one long-lived
+//! runtime per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and SIGINT
+//! and SIGTERM handled by the first process of a pid namespace. The crate owns its worker threads and has no hooks
+//! for their start and end, so only argument parsing and printing would move to it.
 
 #![allow(
     clippy::print_stdout,
@@ -36,44 +41,44 @@ pub struct TestCase {
 /// Runs the test cases whose names contain one of the program's arguments (all without arguments) and none
 /// that follows a `--skip`, inside an isolated namespace. A missing peer is an error, not a pass.
 #[must_use]
-pub fn main(peers: &[&str], trials: &[TestCase]) -> ExitCode {
-    main_parallel(1, peers, trials)
+pub fn main(peers: &[&str], cases: &[TestCase]) -> ExitCode {
+    main_parallel(1, peers, cases)
 }
 
 /// Like [`main`], with `lanes` threads that run test cases concurrently. Test cases share thread-local state
 /// with those of their lane only.
 #[must_use]
-pub fn main_parallel(lanes: usize, peers: &[&str], trials: &[TestCase]) -> ExitCode {
-    main_inside(isolation::enter, lanes, peers, trials)
+pub fn main_parallel(lanes: usize, peers: &[&str], cases: &[TestCase]) -> ExitCode {
+    main_inside(isolation::enter, lanes, peers, cases)
 }
 
 /// Like [`main`] with the machine's users and pod networks. Without root nothing is measured, which is an
 /// error, not a pass.
 #[must_use]
-pub fn main_as_root(peers: &[&str], trials: &[TestCase]) -> ExitCode {
-    main_inside(isolation::enter_as_root, 1, peers, trials)
+pub fn main_as_root(peers: &[&str], cases: &[TestCase]) -> ExitCode {
+    main_inside(isolation::enter_as_root, 1, peers, cases)
 }
 
 fn main_inside(
     enter: fn() -> Result<(), isolation::IsolationError>,
     lanes: usize,
     peers: &[&str],
-    trials: &[TestCase],
+    cases: &[TestCase],
 ) -> ExitCode {
     let choice = Choice::of(std::env::args().skip(1));
-    let chosen = trials.iter().copied().filter(|trial| choice.includes(trial));
+    let chosen = cases.iter().copied().filter(|case| choice.includes(case));
     let chosen: Vec<TestCase> = chosen.collect();
     if std::env::args().any(|argument| argument == "--list") {
-        for trial in &chosen {
-            println!("{}: test", trial.name);
+        for case in &chosen {
+            println!("{}: test", case.name);
         }
         return ExitCode::SUCCESS;
     }
     match prepare(enter, peers).and_then(|()| run(lanes, &chosen)) {
         Ok(failures) => conclude(chosen.len(), &failures),
         Err(error) if matches!(error.downcast_ref(), Some(isolation::IsolationError::NeedsRoot)) => {
-            for trial in &chosen {
-                println!("test {} ... not measured: needs root", trial.name);
+            for case in &chosen {
+                println!("test {} ... not measured: needs root", case.name);
             }
             ExitCode::FAILURE
         }
@@ -104,8 +109,8 @@ impl Choice {
         choice
     }
 
-    fn includes(&self, trial: &TestCase) -> bool {
-        let is_named = |words: &[String]| words.iter().any(|word| trial.name.contains(word.as_str()));
+    fn includes(&self, case: &TestCase) -> bool {
+        let is_named = |words: &[String]| words.iter().any(|word| case.name.contains(word.as_str()));
         (self.words.is_empty() || is_named(&self.words)) && !is_named(&self.skipped)
     }
 }
@@ -125,11 +130,11 @@ struct Failure {
     reason: String,
 }
 
-fn run(lanes: usize, trials: &[TestCase]) -> Result<Vec<Failure>, Problem> {
-    println!("\nrunning {} tests", trials.len());
+fn run(lanes: usize, cases: &[TestCase]) -> Result<Vec<Failure>, Problem> {
+    println!("\nrunning {} tests", cases.len());
     remember_panics();
     let taken = AtomicUsize::new(0);
-    let next = || trials.get(taken.fetch_add(1, Ordering::Relaxed));
+    let next = || cases.get(taken.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(|| run_lane(next))).collect();
         let mut failures = Vec::new();
@@ -147,21 +152,21 @@ fn run_lane<'a>(next: impl Fn() -> Option<&'a TestCase>) -> Result<Vec<Failure>,
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    LAST_WORDS.set(Some(String::new()));
+    PANIC_MESSAGES.set(Some(String::new()));
     let mut failures = Vec::new();
-    while let Some(trial) = next() {
+    while let Some(case) = next() {
         let local = LocalSet::new();
-        failures.extend(runtime.block_on(local.run_until(judge(trial)))?);
+        failures.extend(runtime.block_on(local.run_until(judge(case)))?);
     }
     Ok(failures)
 }
 
 /// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would
 /// do nothing.
-async fn judge(trial: &TestCase) -> Result<Option<Failure>, Problem> {
+async fn judge(case: &TestCase) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
-    let mut task = tokio::task::spawn_local((trial.start)());
+    let mut task = tokio::task::spawn_local((case.start)());
     let outcome = tokio::select! {
         outcome = &mut task => outcome,
         _ = interrupt.recv() => return Err("interrupted".into()),
@@ -170,21 +175,21 @@ async fn judge(trial: &TestCase) -> Result<Option<Failure>, Problem> {
     let word = if outcome.is_ok() { "ok" } else { "FAILED" };
     println!(
         "test {} ... {word} ({:.1} s)",
-        trial.name,
+        case.name,
         begin.elapsed().as_secs_f64()
     );
-    let reason = LAST_WORDS.replace(Some(String::new())).unwrap_or_default();
+    let reason = PANIC_MESSAGES.replace(Some(String::new())).unwrap_or_default();
     if outcome.is_ok() {
         return Ok(None);
     }
     println!("{reason}");
-    let name = trial.name;
+    let name = case.name;
     Ok(Some(Failure { name, reason }))
 }
 
 thread_local! {
     /// Panic messages of the current test case; `None` on threads that are not lanes.
-    static LAST_WORDS: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC_MESSAGES: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Panics of a lane are printed after the result line of its test case, without a backtrace, so that output
@@ -192,9 +197,9 @@ thread_local! {
 fn remember_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        let is_lane = LAST_WORDS.with_borrow_mut(|words| {
+        let is_lane = PANIC_MESSAGES.with_borrow_mut(|words| {
             let lane = words.as_mut();
-            lane.map(|words| words.push_str(&last_words(panic))).is_some()
+            lane.map(|words| words.push_str(&log_tail(panic))).is_some()
         });
         if !is_lane {
             usual(panic);
@@ -202,7 +207,7 @@ fn remember_panics() {
     }));
 }
 
-fn last_words(panic: &PanicHookInfo<'_>) -> String {
+fn log_tail(panic: &PanicHookInfo<'_>) -> String {
     let message = panic.payload_as_str().unwrap_or("no message");
     let message = message.replace('\n', "\n    ");
     match panic.location() {
@@ -246,12 +251,12 @@ mod tests {
     fn trials_are_chosen_by_parts_of_their_names() {
         let check = |arguments: &str, expected: &str| {
             let choice = Choice::of(arguments.split_whitespace().map(str::to_owned));
-            let trials = ["tag::moves", "tag::stays", "update::moves"].map(|name| TestCase {
+            let cases = ["tag::moves", "tag::stays", "update::moves"].map(|name| TestCase {
                 name,
                 start: || Box::pin(async {}),
             });
-            let chosen = trials.iter().filter(|trial| choice.includes(trial));
-            let chosen: Vec<&str> = chosen.map(|trial| trial.name).collect();
+            let chosen = cases.iter().filter(|case| choice.includes(case));
+            let chosen: Vec<&str> = chosen.map(|case| case.name).collect();
             assert_eq!(chosen.join(" "), expected, "{arguments:?}");
         };
         check("", "tag::moves tag::stays update::moves");

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_uses_nothing() {
+    fn a_missing_process_uses_nothing() {
         let gone = Usage::for_process(u32::MAX);
         assert_eq!((gone.resident(), gone.cpu_time()), (0.0, Duration::ZERO));
     }

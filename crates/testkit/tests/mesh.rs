@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     suite::main_as_root(&peers, TEST_CASES)
 }
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Village {
     mesh: Mesh,
@@ -87,15 +87,15 @@ impl Village {
         self.mesh.address("default", name, 80).await.unwrap()
     }
 
-    /// What an address answers, once it does.
-    async fn answer(&self, address: SocketAddr) -> String {
+    /// The response of an address, as soon as there is one.
+    async fn response(&self, address: SocketAddr) -> String {
         let begin = Instant::now();
         loop {
-            let asked = tokio::task::spawn_blocking(move || http::get(address, "/", PATIENCE));
+            let asked = tokio::task::spawn_blocking(move || http::get(address, "/", TIMEOUT));
             match asked.await.unwrap() {
                 Ok(reply) if reply.code == 200 => return reply.body,
                 other if begin.elapsed() > Duration::from_secs(30) => {
-                    panic!("{address}: {other:?}\n{}", self.story().await)
+                    panic!("{address}: {other:?}\n{}", self.trace().await)
                 }
                 _ => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -103,7 +103,7 @@ impl Village {
     }
 
     /// How the pods are, and what they said last.
-    async fn story(&self) -> String {
+    async fn trace(&self) -> String {
         let pods = self.pods.list(&ListParams::default()).await.unwrap();
         let pods = pods.iter().map(|pod| {
             let status = serde_json::to_string(&pod.status).unwrap();
@@ -120,9 +120,9 @@ async fn pods_services_and_ends() {
     village
         .pod("front", Some("back.default.svc.cluster.local:80"))
         .await;
-    assert_eq!(village.answer(back).await, "back");
+    assert_eq!(village.response(back).await, "back");
     assert_eq!(
-        village.answer(front).await,
+        village.response(front).await,
         "front > back",
         "by its name and its Service"
     );
@@ -135,8 +135,8 @@ async fn pods_services_and_ends() {
 
 async fn every_pod_has_its_own_loopback(village: &Village) {
     for (pod, said) in [("back", "back"), ("front", "front > back")] {
-        let heard = village.mesh.ask("default", pod, APP_PORT, "/").await.unwrap();
-        assert_eq!(heard, said);
+        let received = village.mesh.ask("default", pod, APP_PORT, "/").await.unwrap();
+        assert_eq!(received, said);
     }
 }
 
@@ -147,11 +147,11 @@ async fn nothing_leaves(village: &Village) {
     }
 }
 
-/// While it waits before its end, whoever still comes is served; then it is gone.
+/// During its preStop hook it serves new connections; then it is gone.
 async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
     village.pod("spare", None).await;
     let spare = village.service("spare").await;
-    village.answer(spare).await;
+    village.response(spare).await;
     let ip = village
         .pods
         .get("spare")
@@ -168,7 +168,11 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
         .delete("spare", &DeleteParams::default())
         .await
         .unwrap();
-    assert_eq!(village.answer(address).await, "spare", "it waits before it ends");
+    assert_eq!(
+        village.response(address).await,
+        "spare",
+        "it waits before it ends"
+    );
     let begin = Instant::now();
     while village.pods.get_opt("spare").await.unwrap().is_some() {
         assert!(begin.elapsed() < Duration::from_secs(30));
@@ -183,7 +187,7 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
 
 async fn a_killed_server_is_started_again(village: &Village, front: SocketAddr) {
     village.mesh.kill("default", "front", "app").unwrap();
-    assert_eq!(village.answer(front).await, "front > back");
+    assert_eq!(village.response(front).await, "front > back");
     let pod = village.pods.get("front").await.unwrap();
     let restarts = pod.status.unwrap().container_statuses.unwrap()[0].restart_count;
     assert_eq!(restarts, 1);

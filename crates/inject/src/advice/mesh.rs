@@ -1,43 +1,48 @@
-//! What the service mesh is configured to do: takes the scene, gives what the proxy would refuse, and what
-//! would not work.
+//! Checks the service mesh configuration: what the proxy would reject, and what would not work.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use mainstay_yaml::{Node, NodeId, NodeKind};
 
-use super::scene::{Entry, Scene, at, find, followed, warning};
+use super::context::{AnnotationContext, Entry, at, find, followed, warning};
 use crate::grammar::{Dialect, Egress, Flaw, parse_admin, parse_egress, parse_ingress};
 use crate::locate::locate;
 use crate::profile::{ADMIN_PORT, EGRESS, INGRESS, SKIP_INITIALIZER};
 use crate::{Code, Finding, LATER, Place, Severity, Skip};
 
 /// Everything about the mesh of this workload; nothing if it has none.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
-    let [ingress, egress, admin] = [INGRESS, EGRESS, ADMIN_PORT].map(|key| scene.effective(key));
+pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
+    let [ingress, egress, admin] = [INGRESS, EGRESS, ADMIN_PORT].map(|key| context.effective(key));
     let Some(first) = ingress
         .or(egress)
         .or(admin)
-        .filter(|_| !scene.options.skip_service_mesh)
+        .filter(|_| !context.options.skip_service_mesh)
     else {
         return Vec::new();
     };
-    let dialect = if *scene.options.profile == LATER {
+    let dialect = if *context.options.profile == LATER {
         Dialect::Later
     } else {
         Dialect::Rfc
     };
     let mut findings = ingress
-        .map(|it| told(scene, &it, &parse_ingress(text(&it), dialect).flaws))
+        .map(|it| report(context, &it, &parse_ingress(text(&it), dialect).flaws))
         .unwrap_or_default();
     let ways = egress.map(|it| (it, parse_egress(text(&it), dialect)));
-    findings.extend(ways.iter().flat_map(|(it, read)| told(scene, it, &read.flaws)));
+    findings.extend(
+        ways.iter()
+            .flat_map(|(it, read)| report(context, it, &read.flaws)),
+    );
     let port = admin.map(|it| (it, parse_admin(text(&it))));
-    findings.extend(port.iter().flat_map(|(it, read)| told(scene, it, &read.flaws)));
+    findings.extend(
+        port.iter()
+            .flat_map(|(it, read)| report(context, it, &read.flaws)),
+    );
     let ways = ways.map(|(it, read)| (it, read.value));
     let port = port.and_then(|(it, read)| Some((it, read.value?)));
-    findings.extend(conflicts(scene, ways.as_ref(), port.as_ref()));
-    findings.extend(surroundings(scene, &first));
+    findings.extend(conflicts(context, ways.as_ref(), port.as_ref()));
+    findings.extend(surroundings(context, &first));
     findings
 }
 
@@ -53,14 +58,14 @@ fn text<'a>(entry: &Entry<'a>) -> &'a str {
     }
 }
 
-fn told(scene: &Scene<'_>, entry: &Entry<'_>, flaws: &[Flaw]) -> Vec<Finding> {
+fn report(context: &AnnotationContext<'_>, entry: &Entry<'_>, flaws: &[Flaw]) -> Vec<Finding> {
     let finding = |flaw: &Flaw| {
         let severity = if flaw.is_error() {
             Severity::Error
         } else {
             Severity::Warning
         };
-        let place = place_in(scene, entry.value, &flaw.range);
+        let place = place_in(context, entry.value, &flaw.range);
         let help = flaw.help.map(str::to_owned);
         Finding {
             help,
@@ -70,10 +75,10 @@ fn told(scene: &Scene<'_>, entry: &Entry<'_>, flaws: &[Flaw]) -> Vec<Finding> {
     flaws.iter().map(finding).collect()
 }
 
-/// A stretch of a scalar's text, as a place in the document. On a text of several lines it ends with its
-/// first line.
-fn place_in(scene: &Scene<'_>, node: &Node, range: &Range<usize>) -> Place {
-    let source = std::str::from_utf8(scene.workload.text).unwrap_or_default();
+/// A range of a scalar's text as a location in the document. A range over several lines ends with its first
+/// line.
+fn place_in(context: &AnnotationContext<'_>, node: &Node, range: &Range<usize>) -> Place {
+    let source = std::str::from_utf8(context.workload.text).unwrap_or_default();
     let (start, end) = (locate(source, node, range.start), locate(source, node, range.end));
     let len = if end.line == start.line {
         end.offset.saturating_sub(start.offset)
@@ -88,19 +93,19 @@ fn place_in(scene: &Scene<'_>, node: &Node, range: &Range<usize>) -> Place {
     }
 }
 
-/// Ports that two would listen on.
+/// Finds ports with two listeners.
 fn conflicts(
-    scene: &Scene<'_>,
+    context: &AnnotationContext<'_>,
     ways: Option<&(Entry<'_>, Vec<Egress>)>,
     admin: Option<&(Entry<'_>, u16)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let own = container_ports(scene);
+    let own = container_ports(context);
     if let Some((entry, port)) = admin {
         let whole = 0..text(entry).len();
         if own.contains(port) {
             findings.push(conflict(
-                scene,
+                context,
                 entry,
                 &whole,
                 format!("the admin port {port} is also a containerPort"),
@@ -116,20 +121,20 @@ fn conflicts(
         let port = way.listen.port();
         if admin.is_some_and(|(_, admin)| *admin == port) {
             let message = format!("egress {:?} listens on the admin port {port}", way.name);
-            findings.push(conflict(scene, entry, &way.range, message, Severity::Error));
+            findings.push(conflict(context, entry, &way.range, message, Severity::Error));
         } else if own.contains(&port) {
             let message = format!(
                 "egress {:?} listens on port {port}, which is also a containerPort",
                 way.name
             );
-            findings.push(conflict(scene, entry, &way.range, message, Severity::Warning));
+            findings.push(conflict(context, entry, &way.range, message, Severity::Warning));
         }
     }
     findings
 }
 
 fn conflict(
-    scene: &Scene<'_>,
+    context: &AnnotationContext<'_>,
     entry: &Entry<'_>,
     range: &Range<usize>,
     message: String,
@@ -138,19 +143,19 @@ fn conflict(
     at(
         Code::PortConflict,
         severity,
-        place_in(scene, entry.value, range),
+        place_in(context, entry.value, range),
         message,
     )
 }
 
 /// Every `containerPort` of the user's containers.
-fn container_ports(scene: &Scene<'_>) -> HashSet<u16> {
-    let document = scene.workload.document;
+fn container_ports(context: &AnnotationContext<'_>) -> HashSet<u16> {
+    let document = context.workload.document;
     let items = |id: Option<NodeId>| match id.and_then(|id| followed(document, id)).map(|node| &node.kind) {
         Some(NodeKind::List { items, .. }) => items.as_slice(),
         _ => &[],
     };
-    let containers = items(find(document, scene.workload.spec, &["containers"]));
+    let containers = items(find(document, context.workload.spec, &["containers"]));
     let ports = containers.iter().flat_map(|id| items(document.get(*id, "ports")));
     let number = |id: &NodeId| match &followed(document, document.get(*id, "containerPort")?)?.kind {
         NodeKind::Scalar { text, .. } => text.parse().ok(),
@@ -159,18 +164,19 @@ fn container_ports(scene: &Scene<'_>) -> HashSet<u16> {
     ports.filter_map(number).collect()
 }
 
-/// What around the mesh keeps it from working.
-fn surroundings(scene: &Scene<'_>, first: &Entry<'_>) -> Vec<Finding> {
-    let document = scene.workload.document;
+/// Finds settings of the pod that keep the mesh from working.
+fn surroundings(context: &AnnotationContext<'_>, first: &Entry<'_>) -> Vec<Finding> {
+    let document = context.workload.document;
     let mut findings = Vec::new();
-    let host = find(document, scene.workload.spec, &["hostNetwork"]).and_then(|id| followed(document, id));
+    let host = find(document, context.workload.spec, &["hostNetwork"]).and_then(|id| followed(document, id));
     if let Some(node) = host.filter(|node| is_true(node)) {
         let message =
-            "a service mesh in the node's own network: its rules would catch everybody's traffic".to_owned();
+            "a service mesh in the node's own network: its rules would redirect all traffic of the node"
+                .to_owned();
         findings.push(warning(Code::HostNetwork, node, message));
     }
-    if !scene.options.skip_initializer && skips(scene) {
-        let message = "a service mesh without an initializer: nobody fetches its certificates".to_owned();
+    if !context.options.skip_initializer && skips(context) {
+        let message = "a service mesh without an initializer: its certificates are not fetched".to_owned();
         let help = format!("drop {SKIP_INITIALIZER}, or add an initializer of your own");
         findings.push(Finding {
             help: Some(help),
@@ -180,11 +186,11 @@ fn surroundings(scene: &Scene<'_>, first: &Entry<'_>) -> Vec<Finding> {
     findings
 }
 
-fn skips(scene: &Scene<'_>) -> bool {
-    let Some(entry) = scene.effective(SKIP_INITIALIZER) else {
+fn skips(context: &AnnotationContext<'_>) -> bool {
+    let Some(entry) = context.effective(SKIP_INITIALIZER) else {
         return false;
     };
-    match scene.options.profile.skip {
+    match context.options.profile.skip {
         Skip::True => text(&entry) == "true",
         Skip::Present => text(&entry) != "false",
     }

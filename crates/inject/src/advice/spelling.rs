@@ -1,7 +1,6 @@
-//! Keys that look like ours and are not: takes the scene, gives a warning for each, with the nearest real
-//! one.
+//! Misspelt annotation keys: a warning for each, with the nearest known key.
 
-use super::scene::{Entry, Scene, warning};
+use super::context::{AnnotationContext, Entry, warning};
 use crate::profile::ANNOTATION_PREFIX;
 use crate::record::UNDO_ANNOTATION;
 use crate::{Code, Finding};
@@ -19,18 +18,18 @@ const KNOWN: [&str; 9] = [
     "expose-service",
 ];
 
-/// So many letters may be wrong in a key that is taken for one of ours.
+/// Maximum edit distance of a key that counts as misspelt.
 const SLIPS: usize = 3;
 
 /// No annotation key of Kubernetes is longer; comparing longer ones would only cost time.
 const LONGEST: usize = 320;
 
 /// Every misspelt key.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
-    scene
+pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
+    context
         .template
         .iter()
-        .chain(&scene.object)
+        .chain(&context.object)
         .filter_map(misspelt)
         .collect()
 }

@@ -1,5 +1,5 @@
-//! Annotations and what is said about them: a workload, then every finding as `LINE:COLUMN+LEN SEVERITY CODE:
-//! MESSAGE [HELP]`.
+//! Findings about annotations: a workload, then every finding as `LINE:COLUMN+LEN SEVERITY CODE: MESSAGE
+//! [HELP]`.
 
 use mainstay_yaml::{Budget, parse_spanned};
 
@@ -20,7 +20,7 @@ fn deployment(object: &str, template: &str, spec: &str) -> String {
     )
 }
 
-fn told(yaml: &str, options: &Options) -> Vec<String> {
+fn report(yaml: &str, options: &Options) -> Vec<String> {
     let documents = parse_spanned(yaml, &Budget::default()).unwrap();
     let document = &documents[0];
     let object = document.root().unwrap();
@@ -53,7 +53,7 @@ fn check(yaml: &str, profile: &'static Profile, expected: &[&str]) {
         profile,
         ..Options::default()
     };
-    assert_eq!(told(yaml, &options), expected, "{yaml}");
+    assert_eq!(report(yaml, &options), expected, "{yaml}");
 }
 
 const PREFIX: &str = "contrast.edgeless.systems/";
@@ -159,7 +159,7 @@ fn what_is_switched_off_is_not_checked() {
         ..Options::default()
     };
     assert!(
-        told(
+        report(
             &deployment("", &ours("servicemesh-ingress: nonsense"), ""),
             &options
         )
@@ -191,7 +191,7 @@ fn the_pod_template_wins_and_the_other_is_named() {
 }
 
 #[test]
-fn levels_nobody_reads_are_named() {
+fn annotations_at_ignored_levels_are_reported() {
     let said = "is not read here, only from the pod template's annotations [move it to metadata.annotations of the pod template]";
     check(
         &deployment(&ours("skip-initializer: 'true'"), "", ""),
@@ -280,7 +280,7 @@ fn values_must_be_strings() {
         &[
             "10:53+4 Warning annotation-type: the value of contrast.edgeless.systems/skip-initializer is a boolean, not a string [quote it: \"true\"]",
             "11:69+4 Warning annotation-type: the value of contrast.edgeless.systems/servicemesh-admin-interface-port is a number, not a string [quote it: \"9901\"]",
-            "12:9+45 Warning mesh-without-initializer: a service mesh without an initializer: nobody fetches its certificates [drop contrast.edgeless.systems/skip-initializer, or add an initializer of your own]",
+            "12:9+45 Warning mesh-without-initializer: a service mesh without an initializer: its certificates are not fetched [drop contrast.edgeless.systems/skip-initializer, or add an initializer of your own]",
             "12:56+3 Error annotation-type: the value of contrast.edgeless.systems/servicemesh-ingress is a list, not a string",
         ],
     );
@@ -328,7 +328,7 @@ fn what_keeps_a_mesh_from_working_is_said() {
         &deployment("", &ours("servicemesh-ingress: ''"), "hostNetwork: true"),
         &RFC,
         &[
-            "12:20+4 Warning mesh-host-network: a service mesh in the node's own network: its rules would catch everybody's traffic",
+            "12:20+4 Warning mesh-host-network: a service mesh in the node's own network: its rules would redirect all traffic of the node",
         ],
     );
     check(&deployment("", "", "hostNetwork: true"), &RFC, &[]);

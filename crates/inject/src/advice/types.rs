@@ -1,19 +1,18 @@
-//! Values that are not strings: takes the scene, gives a finding for each, because Kubernetes takes strings
-//! only.
+//! Annotation values that are not strings: a finding for each, because Kubernetes accepts strings only.
 
 use mainstay_yaml::{Budget, Node, NodeKind, ScalarStyle, Value, parse};
 
-use super::scene::{Entry, Scene, at, warning};
+use super::context::{AnnotationContext, Entry, at, warning};
 use crate::profile::{ANNOTATION_PREFIX, SKIP_INITIALIZER};
 use crate::workload::place;
 use crate::{Code, Finding, Severity, Skip};
 
-/// Every annotation of ours whose value is not what it should be.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
+/// Finds Contrast annotations with a wrong value.
+pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
     let ours = |entry: &&Entry<'_>| entry.key.starts_with(ANNOTATION_PREFIX);
-    let all = scene.template.iter().chain(&scene.object);
+    let all = context.template.iter().chain(&context.object);
     all.filter(ours)
-        .filter_map(|entry| not_a_string(entry).or_else(|| skips_nothing(entry, scene)))
+        .filter_map(|entry| not_a_string(entry).or_else(|| skips_nothing(entry, context)))
         .collect()
 }
 
@@ -36,7 +35,7 @@ fn not_a_string(entry: &Entry<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// What a value is if not a string, and its text if quotes would make it one. Nothing at all stands for the
+/// The type of a value that is not a string, and its text if quotes would make it one. An empty value is the
 /// empty string.
 fn kind<'a>(node: &'a Node<'_>) -> Option<(&'static str, Option<&'a str>)> {
     match &node.kind {
@@ -59,11 +58,11 @@ fn scalar(text: &str) -> Option<&'static str> {
 }
 
 /// Where only the word `true` skips, anything else is probably a mistake.
-fn skips_nothing(entry: &Entry<'_>, scene: &Scene<'_>) -> Option<Finding> {
+fn skips_nothing(entry: &Entry<'_>, context: &AnnotationContext<'_>) -> Option<Finding> {
     let NodeKind::Scalar { text, .. } = &entry.value.kind else {
         return None;
     };
-    let idle = match scene.options.profile.skip {
+    let idle = match context.options.profile.skip {
         Skip::True => text != "true" && text != "false",
         Skip::Present => false,
     };

@@ -1,5 +1,6 @@
-//! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step
-//! is checked: the new text is parsed again and must mean what the step meant, or nothing is written.
+//! One attempt at a document: earlier injections are removed, replaced containers are taken out, then the
+//! plan is injected. After every step the new text is parsed and compared with the planned values, or nothing
+//! is written.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -32,8 +33,8 @@ struct PodPlan<'f> {
 type Step = Result<Option<Vec<u8>>, Finding>;
 
 impl Work<'_, '_> {
-    /// One try with every workload that has not failed yet. Failures go into the states; an error is
-    /// everybody's.
+    /// One attempt with every workload that is not frozen. Failures of a workload go into its state; an error
+    /// concerns the whole document.
     pub(super) fn attempt(&mut self) -> Step {
         let frozen: Vec<(usize, usize)> = (0..self.found.len())
             .filter(|index| self.states.get(*index).is_none_or(State::is_frozen))
@@ -275,7 +276,7 @@ fn changed(text: &[u8], splices: &[Splice]) -> Step {
     Ok(Some(text))
 }
 
-/// Someone edited between the marks, so that taking away would take too much or leave too much.
+/// The marked text was edited, so that removing it would remove too much or too little.
 fn unclean() -> Finding {
     Finding {
         code: Code::Layout,

@@ -1,7 +1,6 @@
-//! A long `List`, a few items at a time: takes its text, gives what [`treat_whole`](super::treat_whole) would
-//! give, in the memory of a few items. Each piece is treated as a `List` of its own: what stands before the
-//! first item, some items, what follows the last. Whatever is not plainly so is left to be treated as a
-//! whole.
+//! Processes a long `List` in pieces of a few items, with the result of [`treat_whole`](super::treat_whole)
+//! and the memory of one piece. Each piece is processed as a separate `List`: the text before the first item,
+//! some items, the text after the last. Any other layout is processed as a whole.
 
 use std::ops::Range;
 
@@ -17,8 +16,8 @@ pub(super) const PIECE: usize = 128 << 10;
 /// Longest that may stand around the items: it is read again with each piece.
 const FRAME: usize = 4 << 10;
 
-/// What `treat` makes of `text`, in pieces of about `size` bytes; `None` if it is no such list, or if
-/// something in it fails: then the whole has to be seen.
+/// Applies `treat` to `text` in pieces of about `size` bytes; `None` if the text is not such a list or an
+/// item fails: then the whole document must be processed.
 pub(super) fn treat_pieces(
     text: &[u8],
     size: usize,

@@ -7,7 +7,7 @@ use super::{Edited, Editor};
 use crate::record::{Before, Record, UNDO_ANNOTATION};
 use crate::tree::Entry;
 use crate::write::{annotation, flow_key};
-use crate::{Code, refusal};
+use crate::{Code, rejection};
 
 const METADATA: &str = "metadata";
 const ANNOTATIONS: &str = "annotations";
@@ -37,7 +37,7 @@ impl Editor<'_, '_> {
         let Some(value) = record.to_text() else {
             let message = "the container that must be replaced is too long to be kept for --uninject".into();
             let help = "remove it: the current one is put in its place";
-            return Err(refusal::refuse(
+            return Err(rejection::reject(
                 self.view,
                 self.spec,
                 Code::NotRestorable,
@@ -80,7 +80,7 @@ impl Editor<'_, '_> {
         if self.is_flow(map) {
             return self.insert_front(map, nested(keys, value, json));
         }
-        let reject = || refusal::layout(self.view, map, "the map");
+        let reject = || rejection::layout(self.view, map, "the map");
         let column = key_column(self.view, map).ok_or_else(reject)?;
         let (_, last) = self.view.entries(map).last().ok_or_else(reject)?;
         let at = self.after(*last)?;
@@ -103,7 +103,7 @@ impl Editor<'_, '_> {
             Some(NodeKind::Map { .. })
         );
         if !is_map && !self.view.is_null(map) {
-            return Err(refusal::wrong_type(
+            return Err(rejection::wrong_type(
                 self.view,
                 map,
                 "the metadata of the pod template",

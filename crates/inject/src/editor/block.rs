@@ -7,7 +7,7 @@ use crate::Code;
 use crate::item::Item;
 use crate::lines;
 use crate::mark::FORMER_LINE;
-use crate::refusal;
+use crate::rejection;
 use crate::select::Found;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
@@ -196,13 +196,13 @@ fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
 impl Editor<'_, '_> {
     /// Where lines can follow node `id`, or why not.
     pub(super) fn after(&self, id: NodeId) -> Edited<After> {
-        let after = after(self.view, id).ok_or_else(|| refusal::layout(self.view, id, "this"))?;
+        let after = after(self.view, id).ok_or_else(|| rejection::layout(self.view, id, "this"))?;
         let leaf = last_leaf(self.view, id);
         if after.open && is_block_scalar(self.view, leaf) && !header_has(self.view, leaf, b'-') {
             let message =
                 "the text ends without a line break inside a block scalar, and another line would change it";
             let help = "end the file with a line break, or write `|-`";
-            return Err(refusal::refuse(
+            return Err(rejection::reject(
                 self.view,
                 leaf,
                 Code::Layout,
@@ -214,19 +214,19 @@ impl Editor<'_, '_> {
     }
 
     pub(super) fn join_block(&mut self, key: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
-        let refuse = || refusal::layout(self.view, list, "the list");
+        let reject = || rejection::layout(self.view, list, "the list");
         let items = self.view.items(list);
         let (Some(first), Some(end)) = (items.first(), items.last()) else {
-            return Err(refuse());
+            return Err(reject());
         };
-        let dash = dash(self.view, *first).ok_or_else(refuse)?;
-        let column = lines::indent(self.view.text, dash).ok_or_else(refuse)?;
+        let dash = dash(self.view, *first).ok_or_else(reject)?;
+        let column = lines::indent(self.view.text, dash).ok_or_else(reject)?;
         let layout = Layout {
             gap: gap(self.view, *first, dash),
             ..self.layout
         };
         if !joining.first.is_empty() {
-            let at = self.before_first(key, dash).ok_or_else(refuse)?;
+            let at = self.before_first(key, dash).ok_or_else(reject)?;
             self.insert_items(After { at, open: false }, &joining.first, column, &layout);
         }
         if !joining.last.is_empty() {
@@ -272,8 +272,8 @@ impl Editor<'_, '_> {
     }
 
     pub(super) fn create_block(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
-        let refuse = || refusal::layout(self.view, map, "the map");
-        let column = key_column(self.view, map).ok_or_else(refuse)?;
+        let reject = || rejection::layout(self.view, map, "the map");
+        let column = key_column(self.view, map).ok_or_else(reject)?;
         let text = block_key(key, &joining.all(), column, &self.layout);
         let before = if key == "initContainers" {
             self.before_containers(map, column)
@@ -283,7 +283,7 @@ impl Editor<'_, '_> {
         let at = if let Some(at) = before {
             After { at, open: false }
         } else {
-            let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
+            let (_, last) = self.view.entries(map).last().ok_or_else(reject)?;
             self.after(*last)?
         };
         self.insert_lines(at, text, 2 * column);
@@ -347,10 +347,10 @@ impl Editor<'_, '_> {
 
     /// Turns the lines of an item into comments.
     pub(super) fn drop_block_item(&mut self, item: NodeId) -> Edited {
-        let refuse = || refusal::layout(self.view, item, "the container that must be replaced");
+        let reject = || rejection::layout(self.view, item, "the container that must be replaced");
         let text = self.view.text;
-        let dash = dash(self.view, item).ok_or_else(refuse)?;
-        let column = lines::indent(text, dash).ok_or_else(refuse)?;
+        let dash = dash(self.view, item).ok_or_else(reject)?;
+        let column = lines::indent(text, dash).ok_or_else(reject)?;
         let end = self.after(item)?;
         let start = lines::start(text, dash);
         let commented = former(text.get(start..end.at).unwrap_or_default(), column);
@@ -359,8 +359,8 @@ impl Editor<'_, '_> {
     }
 }
 
-/// `lines` as comments that hold every byte of them. The sign goes in at `column`, so that it lines up; at
-/// the start of lines that do not reach it.
+/// Turns `lines` into comments that keep every byte. The mark goes to `column` for alignment; to the start of
+/// lines that are shorter.
 fn former(lines: &[u8], column: usize) -> String {
     let text = String::from_utf8_lossy(lines);
     let mut out = String::new();

@@ -5,13 +5,13 @@ use mainstay_yaml::{NodeId, NodeKind};
 use super::{Edited, Editor, Joining};
 use crate::lines;
 use crate::record::Before;
-use crate::refusal;
+use crate::rejection;
 use crate::splice::Splice;
 use crate::tree::View;
 use crate::write::{flow_item, flow_key};
 
 impl Editor<'_, '_> {
-    /// A new key goes to the front of the map, where no comma before it is in question.
+    /// Adds a key at the front of the map, where no comma before it is needed.
     pub(super) fn create_flow(&mut self, map: NodeId, key: &str, joining: &Joining<'_>) -> Edited {
         let json = self.is_json(map);
         let list = format!("{} [{}]", flow_key(key, json), items(joining, json));
@@ -20,12 +20,12 @@ impl Editor<'_, '_> {
     }
 
     pub(super) fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
-        let refuse = || refusal::layout(self.view, collection, "this");
-        let open = opening(self.view, collection).ok_or_else(refuse)?;
+        let reject = || rejection::layout(self.view, collection, "this");
+        let open = opening(self.view, collection).ok_or_else(reject)?;
         let splice = match first_element(self.view, collection) {
             None => Splice::insert(open, element),
             Some(first) => match line_indent(self.view, open, first) {
-                // On a line of its own, behind the comment that may follow the bracket.
+                // On its own line, behind the comment that may follow the bracket.
                 Some(indent) => {
                     let line = lines::end(self.view.text, open);
                     Splice::insert(line, format!("{indent}{element},{}", self.layout.eol()))
@@ -57,11 +57,11 @@ impl Editor<'_, '_> {
     }
 
     fn insert_back(&mut self, list: NodeId, element: &str) -> Edited {
-        let refuse = || refusal::layout(self.view, list, "the list");
-        let open = opening(self.view, list).ok_or_else(refuse)?;
+        let reject = || rejection::layout(self.view, list, "the list");
+        let open = opening(self.view, list).ok_or_else(reject)?;
         let items = self.view.items(list);
         let (Some(first), Some(final_item)) = (items.first(), items.last()) else {
-            return Err(refuse());
+            return Err(reject());
         };
         let end = self.view.node(*final_item).map_or(0, |node| node.span.end.offset);
         let gap = match line_indent(self.view, open, *first) {
@@ -95,7 +95,7 @@ impl Editor<'_, '_> {
     pub(super) fn fill_value(&mut self, value: NodeId, content: &str, brackets: [&str; 2]) -> Edited {
         let [open, close] = brackets;
         let what = if open == "[" { "the list" } else { "the map" };
-        let reject = || refusal::layout(self.view, value, what);
+        let reject = || rejection::layout(self.view, value, what);
         let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
         let (start, end) = (span.start.offset, span.end.offset);
         let former = self.view.text.get(start..end).unwrap_or_default();
@@ -175,7 +175,7 @@ fn first_element(view: &View<'_>, collection: NodeId) -> Option<NodeId> {
     }
 }
 
-/// What stands before the first element on its line, if it is on a line of its own.
+/// The indentation of the first element, if it is on its own line.
 fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
     let at = view.node(first)?.span.start.offset;
     let start = lines::own_start(view.text, at).filter(|start| *start >= open)?;

@@ -1,4 +1,4 @@
-//! Addresses as Go reads them: takes a piece, gives address and port or the flaw.
+//! Parses addresses as Go does.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -1,4 +1,4 @@
-//! The admin port: takes the annotation's text, gives the port.
+//! Parses the admin port annotation.
 
 use super::Read;
 use super::entry::Piece;

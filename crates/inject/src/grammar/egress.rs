@@ -1,4 +1,4 @@
-//! Egress: takes the annotation's text, gives which local address leads where.
+//! Parses the egress annotation: local addresses and their targets.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddrV4;
@@ -64,8 +64,8 @@ fn way<'a>(parts: &[Piece<'a>; 3], taken: &mut Taken<'a>, flaws: &mut Vec<Flaw>)
     let target = upstream(target).map_err(|flaw| flaws.push(flaw)).ok();
     let listen = listen(address).map_err(|flaw| flaws.push(flaw)).ok()?;
     flaws.extend(reserved(listen.port(), address.range()));
-    if let Some(twin) = taken.addresses.insert(listen, name.text) {
-        let message = format!("{listen} is taken by {twin:?}");
+    if let Some(other) = taken.addresses.insert(listen, name.text) {
+        let message = format!("{listen} is taken by {other:?}");
         flaws.push(Flaw::new(FlawCode::DuplicateListen, address.range(), message));
     }
     let (host, port) = target?;

@@ -1,4 +1,4 @@
-//! Entries and their parts: takes a configuration, gives the pieces between `##` and `#` with their places.
+//! Splits a configuration at `##` and `#` into parts with offsets.
 
 use std::ops::Range;
 
@@ -16,8 +16,7 @@ impl<'a> Piece<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// The pieces between `separator`s, as Go's `strings.Split` cuts them: from the left, empty ones
-    /// included.
+    /// Splits at `separator` as Go's `strings.Split` does: from the left, with empty parts.
     pub(super) fn split(self, separator: &'static str) -> impl Iterator<Item = Piece<'a>> {
         let mut start = self.start;
         self.text.split(separator).map(move |text| {
@@ -28,8 +27,8 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The three parts of each entry; an entry with more or fewer becomes a flaw. Empty entries are skipped, as
-/// the proxy does.
+/// The three parts of each entry; an entry with more or fewer is a flaw. Empty entries are skipped, as the
+/// proxy does.
 pub(super) fn entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> Vec<[Piece<'a>; 3]> {
     let pieces = Piece { text, start: 0 }
         .split("##")

@@ -1,4 +1,4 @@
-//! Ingress: takes the annotation's text, gives which ports are treated how.
+//! Parses the ingress annotation: ports and their treatment.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -73,8 +73,8 @@ fn ingress_port<'a>(
     let bypass = boolean(bypass).map_err(|flaw| flaws.push(flaw)).ok();
     let port = port(number).map_err(|flaw| flaws.push(flaw)).ok()?;
     flaws.extend(reserved(port, number.range()));
-    if let Some(twin) = names.insert(port, name.text) {
-        let message = format!("port {port} is named twice: {twin:?} and {:?}", name.text);
+    if let Some(other) = names.insert(port, name.text) {
+        let message = format!("port {port} is named twice: {other:?} and {:?}", name.text);
         flaws.push(Flaw::new(FlawCode::DuplicatePort, number.range(), message));
     }
     Some(IngressPort {

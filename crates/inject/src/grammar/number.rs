@@ -1,4 +1,4 @@
-//! Ports and booleans as Go reads them: takes a piece, gives the value or the flaw.
+//! Parses ports and booleans as Go does.
 
 use std::ops::Range;
 
@@ -17,8 +17,7 @@ pub(super) fn port(piece: &Piece<'_>) -> Result<u16, Flaw> {
     in_range(number, piece.text, piece.range())
 }
 
-/// What `strconv.Atoi` takes: a sign, then digits. Too many of them are no longer told apart: they are out of
-/// range anyway.
+/// The syntax of `strconv.Atoi`: a sign, then digits. Overlong numbers are out of range anyway.
 fn integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

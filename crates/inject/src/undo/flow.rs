@@ -12,7 +12,7 @@ use crate::lines;
 use crate::record::Before;
 use crate::splice::Splice;
 use crate::tree::View;
-use crate::{Code, Finding, refusal};
+use crate::{Code, Finding, rejection};
 
 /// A list of which items were injected, and what returns to it.
 #[derive(Clone, Debug)]
@@ -320,5 +320,5 @@ pub(super) fn list_style(view: &View<'_>, id: NodeId) -> Option<bool> {
 pub(crate) fn invalid_record(view: &View<'_>, annotation: NodeId) -> Finding {
     let message = "the annotation mainstay-injected is not an undo record".into();
     let help = "restore it, or remove it together with what was injected";
-    refusal::refuse(view, annotation, Code::Layout, message, help)
+    rejection::reject(view, annotation, Code::Layout, message, help)
 }

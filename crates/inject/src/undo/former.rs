@@ -1,4 +1,4 @@
-//! Replaced lines that stayed as comments: takes a parsed document, gives every one with what it held.
+//! Finds the replaced lines that were kept as comments.
 
 use mainstay_yaml::NodeKind;
 use memchr::memmem;

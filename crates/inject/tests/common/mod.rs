@@ -37,8 +37,8 @@ pub(crate) fn restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) 
     ))
 }
 
-/// Fails unless a run over `earlier` with other options gave the same as a fresh run: byte for byte, or the
-/// same objects if one of the texts holds an undo record.
+/// Fails unless a run over `earlier` with other options equals a fresh run: byte for byte, or the same
+/// objects if one of the texts holds an undo record.
 pub(crate) fn converged(law: &str, earlier: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
     let is_flow = has_record(earlier) || has_record(wanted);
     if given == wanted || (is_flow && same_objects(given, wanted)) {

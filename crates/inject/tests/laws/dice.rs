@@ -1,4 +1,4 @@
-//! Chance from a seed: the same seed gives the same throws on every machine.
+//! Seeded randomness: the same seed produces the same numbers on every machine.
 
 /// A source of throws (`SplitMix64`).
 #[derive(Clone, Debug)]

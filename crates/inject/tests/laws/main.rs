@@ -2,7 +2,7 @@
 //! back, and compared with a second opinion that knows values only. `LAWS=n` runs n cases; a failing case
 //! prints its seed.
 
-// A test may fail by any means, and is told its share from outside.
+// A test may fail by any means, and gets its share from the environment.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -189,7 +189,7 @@ fn holds(new: &str, old: &str) -> bool {
     old.chars().all(|wanted| rest.any(|given| given == wanted))
 }
 
-/// Another annotation in the injected text gives what it gives in the original.
+/// Changing an annotation in the injected text has the same result as in the original.
 fn annotation_converges(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Result<(), String> {
     for (from, to) in [
         ("/servicemesh-", "/servicemush-"),

@@ -1,5 +1,4 @@
-//! A second opinion: takes a text and what became of it, and compares their values with what the rules say
-//! about values. Shares nothing with the crate but the parser.
+//! An independent check: compares the values of input and output with the rules.
 
 use mainstay_inject::{Action, Options, Outcome};
 use mainstay_yaml::{Budget, Map, Value, parse_spanned_values};

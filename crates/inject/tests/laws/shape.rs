@@ -1,5 +1,4 @@
-//! What a generated manifest says, before it is text: takes dice, gives trees of workloads and of things
-//! around them.
+//! Random manifests as trees, before they are text.
 
 use crate::dice::Dice;
 

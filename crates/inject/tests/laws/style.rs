@@ -1,5 +1,4 @@
-//! The same thing said in many ways: takes shapes and dice, gives YAML text in block, flow, JSON and mixed
-//! styles.
+//! Random formatting: prints trees as YAML in block, flow, JSON and mixed styles.
 
 use crate::dice::Dice;
 use crate::shape::{Shape, object};

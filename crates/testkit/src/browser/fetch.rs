@@ -44,8 +44,8 @@ pub fn fetch_chromium() -> Result<PathBuf, PeerError> {
 
 fn fetch(sources: &[PathBuf], home: &Path, tree: &Path) -> Result<(), PeerError> {
     let (work, scratch) = (home.join("work"), home.join("tree.new"));
-    for folder in [&work, &scratch] {
-        let _ = fs::remove_dir_all(folder);
+    for directory in [&work, &scratch] {
+        let _ = fs::remove_dir_all(directory);
     }
     fs::create_dir_all(&work).map_err(file_error(&work))?;
     for source in sources {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::BrowserError;
 
 /// Response timeout, generous for tests that share a core.
-const PATIENCE: Duration = Duration::from_mins(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The debugging pipe uses descriptors 3 and 4; a shell puts ours there and is replaced by the browser.
 const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
@@ -40,25 +40,25 @@ const FLAGS: [&str; 14] = [
 #[derive(Debug)]
 pub(super) struct Pipe {
     child: Child,
-    questions: Option<ChildStdin>,
-    answers: Receiver<Value>,
+    requests: Option<ChildStdin>,
+    responses: Receiver<Value>,
     events: Vec<Value>,
     asked: u64,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Pipe {
     pub(super) fn start(binary: &Path) -> Result<Self, BrowserError> {
-        let folder = tempfile::tempdir().map_err(BrowserError::Start)?;
-        let log = File::create(folder.path().join("log")).map_err(BrowserError::Start)?;
+        let directory = tempfile::tempdir().map_err(BrowserError::Start)?;
+        let log = File::create(directory.path().join("log")).map_err(BrowserError::Start)?;
         let home = binary.parent().unwrap_or(binary);
         let mut child = Command::new("sh")
             .args(["-c", SHELL])
             .arg(binary)
             .args(FLAGS)
-            .arg(format!("--user-data-dir={}", folder.path().display()))
+            .arg(format!("--user-data-dir={}", directory.path().display()))
             .arg("about:blank")
-            .env("HOME", folder.path())
+            .env("HOME", directory.path())
             .env("LD_LIBRARY_PATH", home.join("lib"))
             .env("FONTCONFIG_PATH", home)
             .stdin(Stdio::piped())
@@ -66,17 +66,17 @@ impl Pipe {
             .stderr(log)
             .spawn()
             .map_err(BrowserError::Start)?;
-        let (sender, answers) = channel();
+        let (sender, responses) = channel();
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || listen(stdout, &sender));
         }
         Ok(Self {
-            questions: child.stdin.take(),
+            requests: child.stdin.take(),
             child,
-            answers,
+            responses,
             events: Vec::new(),
             asked: 0,
-            folder,
+            directory,
         })
     }
 
@@ -88,25 +88,25 @@ impl Pipe {
         session: &str,
     ) -> Result<Value, BrowserError> {
         self.asked += 1;
-        let mut question = json!({"id": self.asked, "method": method, "params": parameters});
-        if let (Value::Object(fields), false) = (&mut question, session.is_empty()) {
+        let mut request = json!({"id": self.asked, "method": method, "params": parameters});
+        if let (Value::Object(fields), false) = (&mut request, session.is_empty()) {
             fields.insert("sessionId".into(), json!(session));
         }
-        let written = self.questions.as_mut().map(|to| {
-            let written = to.write_all(format!("{question}\0").as_bytes());
+        let written = self.requests.as_mut().map(|to| {
+            let written = to.write_all(format!("{request}\0").as_bytes());
             written.and_then(|()| to.flush())
         });
         if !matches!(written, Some(Ok(()))) {
             return Err(self.silent(method));
         }
         let asked = json!(self.asked);
-        let answer = self.hear(method, |said| said.get("id") == Some(&asked))?;
-        answer
+        let response = self.receive(method, |said| said.get("id") == Some(&asked))?;
+        response
             .get("result")
             .cloned()
-            .ok_or_else(|| BrowserError::Refused {
+            .ok_or_else(|| BrowserError::Rejected {
                 method: method.to_owned(),
-                answer,
+                response,
             })
     }
 
@@ -116,12 +116,12 @@ impl Pipe {
         if self.events.iter().any(is_it) {
             return Ok(());
         }
-        self.hear(event, is_it).map(drop)
+        self.receive(event, is_it).map(drop)
     }
 
-    fn hear(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
+    fn receive(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
         loop {
-            let Ok(said) = self.answers.recv_timeout(PATIENCE) else {
+            let Ok(said) = self.responses.recv_timeout(RESPONSE_TIMEOUT) else {
                 return Err(self.silent(method));
             };
             if wanted(&said) {
@@ -142,13 +142,13 @@ impl Pipe {
     }
 
     fn silent(&self, method: &str) -> BrowserError {
-        let log = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
+        let log = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         let last = lines.get(lines.len().saturating_sub(20)..).unwrap_or_default();
         BrowserError::Silent {
             method: method.to_owned(),
-            last_words: last.join("\n"),
+            log_tail: last.join("\n"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the processes read: certificates, keys, tokens and kubeconfigs, all thrown away with the folder.
+//! What the processes read: certificates, keys, tokens and kubeconfigs, all thrown away with the directory.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,14 +15,14 @@ pub(super) struct Authority {
 }
 
 /// Writes everything the API server and its controllers ask for.
-pub(super) fn write(folder: &Path, users: &[User], address: Ipv4Addr) -> Result<Authority, ClusterError> {
+pub(super) fn write(directory: &Path, users: &[User], address: Ipv4Addr) -> Result<Authority, ClusterError> {
     let rows: Vec<String> = users.iter().map(token_row).collect();
-    fs::write(folder.join("tokens.csv"), rows.concat())?;
-    fs::write(folder.join("audit.json"), AUDIT_POLICY)?;
+    fs::write(directory.join("tokens.csv"), rows.concat())?;
+    fs::write(directory.join("audit.json"), AUDIT_POLICY)?;
     let accounts = KeyPair::generate()?;
-    fs::write(folder.join("accounts.key"), accounts.serialize_pem())?;
-    fs::write(folder.join("accounts.pub"), accounts.public_key_pem())?;
-    certify(folder, address)
+    fs::write(directory.join("accounts.key"), accounts.serialize_pem())?;
+    fs::write(directory.join("accounts.pub"), accounts.public_key_pem())?;
+    certify(directory, address)
 }
 
 /// One line per request, without bodies; long-running ones when they begin.
@@ -39,7 +39,7 @@ fn token_row(user: &User) -> String {
     )
 }
 
-fn certify(folder: &Path, address: Ipv4Addr) -> Result<Authority, ClusterError> {
+fn certify(directory: &Path, address: Ipv4Addr) -> Result<Authority, ClusterError> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate()?;
@@ -52,9 +52,9 @@ fn certify(folder: &Path, address: Ipv4Addr) -> Result<Authority, ClusterError> 
     let server_key = KeyPair::generate()?;
     let issuer = Issuer::new(params, key);
     let certificate = server.signed_by(&server_key, &issuer)?;
-    fs::write(folder.join("ca.crt"), authority.pem())?;
-    fs::write(folder.join("server.crt"), certificate.pem())?;
-    fs::write(folder.join("server.key"), server_key.serialize_pem())?;
+    fs::write(directory.join("ca.crt"), authority.pem())?;
+    fs::write(directory.join("server.crt"), certificate.pem())?;
+    fs::write(directory.join("server.key"), server_key.serialize_pem())?;
     Ok(Authority {
         der: authority.der().to_vec(),
     })
@@ -73,7 +73,7 @@ pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     kubeconfig.to_string()
 }
 
-/// A user's token: no secret, since nobody else can dial this server.
+/// A user's token: not a secret, since no other program can connect to this server.
 pub(super) fn token(user: &str) -> String {
     format!("token-of-{}", user.replace(':', "-"))
 }

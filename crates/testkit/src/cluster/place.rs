@@ -1,5 +1,4 @@
-//! Several clusters in one namespace: takes nothing, gives each its own ports and ranges, and takes them
-//! back.
+//! Ports and address ranges of several clusters in one namespace, reserved until dropped.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +13,7 @@ const PLACES: u8 = 10;
 static TAKEN: Mutex<[bool; PLACES as usize]> = Mutex::new([false; PLACES as usize]);
 
 impl Place {
-    /// The first one that nobody has.
+    /// Reserves the first free slot.
     pub(crate) fn claim() -> Option<Self> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut places = (0..PLACES).zip(taken.iter_mut());
@@ -23,7 +22,7 @@ impl Place {
         Some(Self(number))
     }
 
-    /// Whether nobody listens on its ports: another program may share the namespace.
+    /// Whether its ports are free: another program may share the namespace.
     fn is_quiet(number: u8) -> bool {
         let place = std::mem::ManuallyDrop::new(Self(number));
         let ports = [place.etcd_port(), place.etcd_peer_port(), place.server_port()];
@@ -56,7 +55,7 @@ impl Place {
         244 + self.0
     }
 
-    /// What the API server says its address is: loopback would be refused.
+    /// The advertised address of the API server: loopback would be rejected.
     pub(crate) fn advertised(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.pod_network(), 0, 1)
     }

@@ -1,4 +1,4 @@
-//! One part of a control plane: takes a binary and flags, gives a process that ends with the value.
+//! One process of a control plane; it ends when dropped.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A process whose output goes to a file in its folder.
+/// A process whose output goes to a file in its directory.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -15,13 +15,13 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts it with an empty environment: a proxy setting of the user's must not reach it.
-    pub(crate) fn start(binary: &Path, flags: &[String], folder: &Path) -> io::Result<Self> {
+    pub(crate) fn start(binary: &Path, flags: &[String], directory: &Path) -> io::Result<Self> {
         let name = binary.file_name().unwrap_or_else(|| OsStr::new("process"));
-        let log = folder.join(name).with_extension("log");
+        let log = directory.join(name).with_extension("log");
         let output = File::options().create(true).append(true).open(&log)?;
         let child = Command::new(binary)
             .args(flags)
-            .current_dir(folder)
+            .current_dir(directory)
             .env_clear()
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -35,7 +35,7 @@ impl Process {
     }
 
     /// The last lines of its log.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut lines: Vec<&str> = text.lines().rev().take(15).collect();

@@ -7,7 +7,7 @@ use mainstay_sim::tree;
 use serde_json::{Value, json};
 
 use super::KubeletError;
-use super::play::now;
+use super::simulation::now;
 
 /// Clients of both; their names appear in `managedFields`.
 #[derive(Clone)]

@@ -25,20 +25,20 @@ pub trait PodBackend: Send + Sync {
 }
 
 /// A process behind a pod.
-pub struct PodProcess(Box<dyn FnOnce(Line) -> Life + Send>);
+pub struct PodProcess(Box<dyn FnOnce(KubeletChannel) -> PodLifetime + Send>);
 
 /// The lifetime of a pod's process; resolves to its exit code.
-pub type Life = Pin<Box<dyn Future<Output = i32> + Send>>;
+pub type PodLifetime = Pin<Box<dyn Future<Output = i32> + Send>>;
 
 /// Channel between a pod's process and the kubelet.
-pub struct Line {
+pub struct KubeletChannel {
     stop: oneshot::Receiver<Duration>,
     ready: Box<dyn Fn(bool) + Send + Sync>,
 }
 
-impl Line {
+impl KubeletChannel {
     /// Reports whether the pod is ready.
-    pub fn tell_ready(&self, ready: bool) {
+    pub fn set_ready(&self, ready: bool) {
         (self.ready)(ready);
     }
 
@@ -56,12 +56,12 @@ impl PodProcess {
     /// A process that is started immediately.
     #[must_use]
     pub fn process(command: Command, probe: Probe) -> Self {
-        Self::life(|line| Box::pin(run(command, probe, line)))
+        Self::custom(|line| Box::pin(run(command, probe, line)))
     }
 
     /// A custom lifetime.
     #[must_use]
-    pub fn life(live: impl FnOnce(Line) -> Life + Send + 'static) -> Self {
+    pub fn custom(live: impl FnOnce(KubeletChannel) -> PodLifetime + Send + 'static) -> Self {
         Self(Box::new(live))
     }
 }
@@ -77,7 +77,7 @@ pub enum Probe {
 
 /// Events of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ProcessEvent {
     Ready(bool),
     Exited(i32),
 }
@@ -94,20 +94,20 @@ impl Running {
     pub(super) fn start<T: Clone + Send + Sync + 'static>(
         making: PodProcessFuture,
         tag: T,
-        news: mpsc::UnboundedSender<(T, News)>,
+        news: mpsc::UnboundedSender<(T, ProcessEvent)>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let (teller, told) = (news.clone(), tag.clone());
-            let line = Line {
+            let (sender, id) = (news.clone(), tag.clone());
+            let line = KubeletChannel {
                 stop: stopped,
-                ready: Box::new(move |ready| drop(teller.send((told.clone(), News::Ready(ready))))),
+                ready: Box::new(move |ready| drop(sender.send((id.clone(), ProcessEvent::Ready(ready))))),
             };
             let code = match making.await {
                 Ok(backed) => (backed.0)(line).await,
                 Err(_) => NOT_STARTED,
             };
-            let _ = news.send((tag, News::Exited(code)));
+            let _ = news.send((tag, ProcessEvent::Exited(code)));
         });
         Self {
             stop: Some(stop),
@@ -135,7 +135,7 @@ pub(crate) const NOT_STARTED: i32 = 127;
 pub(crate) const EAGER: Duration = Duration::from_millis(50);
 pub(crate) const CALM: Duration = Duration::from_secs(1);
 
-async fn run(mut command: Command, probe: Probe, mut line: Line) -> i32 {
+async fn run(mut command: Command, probe: Probe, mut line: KubeletChannel) -> i32 {
     let Ok(mut child) = command.kill_on_drop(true).spawn() else {
         return NOT_STARTED;
     };
@@ -150,7 +150,7 @@ async fn run(mut command: Command, probe: Probe, mut line: Line) -> i32 {
             grace = line.stopped() => return end(&mut child, grace).await,
             found = look => if found != ready {
                 ready = found;
-                line.tell_ready(ready);
+                line.set_ready(ready);
             },
         }
     }
@@ -189,7 +189,12 @@ async fn get(address: SocketAddr, path: &str) -> Option<u16> {
     // Envoy does not speak 1.0.
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.ok()?;
-    std::str::from_utf8(&answer).ok()?.split(' ').nth(1)?.parse().ok()
+    let mut response = [0; 12];
+    stream.read_exact(&mut response).await.ok()?;
+    std::str::from_utf8(&response)
+        .ok()?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()
 }

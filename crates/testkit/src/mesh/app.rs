@@ -80,7 +80,7 @@ impl App {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let _ = tokio::time::timeout(PATIENCE, finished).await;
+        let _ = tokio::time::timeout(RESPONSE_TIMEOUT, finished).await;
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl App {
             let (code, body) = if asks_itself {
                 ("200 OK", self.name.clone())
             } else {
-                self.answer(&mut upstream)
+                self.response(&mut upstream)
             };
             let closing = self.closing.load(Ordering::Relaxed);
             let connection = if closing { "close" } else { "keep-alive" };
@@ -110,7 +110,7 @@ impl App {
         }
     }
 
-    fn answer(&self, kept: &mut Option<Connection>) -> (&'static str, String) {
+    fn response(&self, kept: &mut Option<Connection>) -> (&'static str, String) {
         let Some(upstream) = &self.upstream else {
             return ("200 OK", self.name.clone());
         };
@@ -122,7 +122,7 @@ impl App {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Never retries: a failure must be visible. Slow requests are reported with the slow step.
 fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
@@ -149,7 +149,7 @@ fn ask_in_steps(
     } else {
         let address = resolve(upstream)?;
         done("resolved");
-        let connection = Connection::open(address, PATIENCE)?;
+        let connection = Connection::open(address, RESPONSE_TIMEOUT)?;
         done("connected");
         connection
     };

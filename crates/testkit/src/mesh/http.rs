@@ -22,15 +22,15 @@ pub struct Connection {
 }
 
 /// Maximum length of headers and bodies.
-const LONGEST: u64 = 16 << 20;
+const MAX_LEN: u64 = 16 << 20;
 
 impl Connection {
     /// Connects; every operation has this `timeout`.
-    pub fn open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, patience)?;
+    pub fn open(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         Ok(Self {
             stream: BufReader::new(stream),
         })
@@ -84,7 +84,7 @@ impl Connection {
         let mut bytes = Vec::new();
         self.stream
             .by_ref()
-            .take(length.min(LONGEST))
+            .take(length.min(MAX_LEN))
             .read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -94,8 +94,8 @@ impl Connection {
 }
 
 /// Sends one GET request on a new connection.
-pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<Reply> {
-    Connection::open(address, patience)?.get(&address.to_string(), path)
+pub fn get(address: SocketAddr, path: &str, timeout: Duration) -> io::Result<Reply> {
+    Connection::open(address, timeout)?.get(&address.to_string(), path)
 }
 
 /// Headers of a message.
@@ -133,7 +133,7 @@ pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
 
 fn read_line(from: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
-    from.by_ref().take(LONGEST).read_line(&mut line)?;
+    from.by_ref().take(MAX_LEN).read_line(&mut line)?;
     if !line.ends_with('\n') {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

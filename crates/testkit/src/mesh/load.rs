@@ -35,7 +35,7 @@ pub struct Results(pub Vec<Sample>);
 /// connection.
 const WORKERS: u32 = 16;
 /// Request timeout.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Load {
     /// Starts sending `per_second` requests for `/` to this address.
@@ -116,7 +116,7 @@ impl Worker {
         let mut connection = match kept.take() {
             Some(connection) => connection,
             None => {
-                Connection::open(self.address, PATIENCE).map_err(|error| format!("connecting: {error}"))?
+                Connection::open(self.address, TIMEOUT).map_err(|error| format!("connecting: {error}"))?
             }
         };
         let reply = connection

@@ -32,38 +32,38 @@ impl Names {
             let Ok((length, asker)) = socket.recv_from(&mut buffer).await else {
                 continue;
             };
-            let question = buffer.get(..length).unwrap_or_default();
-            if let Some(answer) = self.answer(question) {
-                self.send(&socket, &answer, asker).await;
+            let request = buffer.get(..length).unwrap_or_default();
+            if let Some(response) = self.response(request) {
+                self.send(&socket, &response, asker).await;
             }
         }
     }
 
-    async fn send(&self, socket: &UdpSocket, answer: &[u8], asker: SocketAddr) {
+    async fn send(&self, socket: &UdpSocket, response: &[u8], asker: SocketAddr) {
         // A resolver without a response retries.
-        let _ = socket.send_to(answer, asker).await;
+        let _ = socket.send_to(response, asker).await;
     }
 
-    fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
-        let (name, end) = asked_name(question)?;
-        let kind = u16::from_be_bytes(question.get(end..end + 2)?.try_into().ok()?);
+    fn response(&self, request: &[u8]) -> Option<Vec<u8>> {
+        let (name, end) = asked_name(request)?;
+        let kind = u16::from_be_bytes(request.get(end..end + 2)?.try_into().ok()?);
         let found = self.find(&name);
         let address = found.filter(|_| kind == ADDRESS);
-        let mut answer = question.get(..2)?.to_vec();
+        let mut response = request.get(..2)?.to_vec();
         let code = if found.is_some() { 0 } else { NO_SUCH_NAME };
-        answer.extend((ANSWERED | code).to_be_bytes());
+        response.extend((RESPONSE_FLAGS | code).to_be_bytes());
         let counts = [1, u16::from(address.is_some()), 0, 0];
-        answer.extend(counts.iter().flat_map(|count| count.to_be_bytes()));
-        answer.extend(question.get(HEADER..end + 4)?);
+        response.extend(counts.iter().flat_map(|count| count.to_be_bytes()));
+        response.extend(request.get(HEADER..end + 4)?);
         if let Some(address) = address {
-            answer.extend(SAME_NAME.to_be_bytes());
-            answer.extend(ADDRESS.to_be_bytes());
-            answer.extend(1_u16.to_be_bytes());
-            answer.extend(LIFETIME.to_be_bytes());
-            answer.extend(4_u16.to_be_bytes());
-            answer.extend(address.octets());
+            response.extend(SAME_NAME.to_be_bytes());
+            response.extend(ADDRESS.to_be_bytes());
+            response.extend(1_u16.to_be_bytes());
+            response.extend(LIFETIME.to_be_bytes());
+            response.extend(4_u16.to_be_bytes());
+            response.extend(address.octets());
         }
-        Some(answer)
+        Some(response)
     }
 }
 
@@ -71,7 +71,7 @@ const HEADER: usize = 12;
 /// A record of an IPv4 address.
 const ADDRESS: u16 = 1;
 /// Flags: authoritative response, recursion desired and available.
-const ANSWERED: u16 = 0x8580;
+const RESPONSE_FLAGS: u16 = 0x8580;
 const NO_SUCH_NAME: u16 = 3;
 /// Pointer to the name in the query.
 const SAME_NAME: u16 = 0xC000 | HEADER as u16;
@@ -79,15 +79,15 @@ const SAME_NAME: u16 = 0xC000 | HEADER as u16;
 const LIFETIME: u32 = 5;
 
 /// Parses the queried name; returns it with its end.
-fn asked_name(question: &[u8]) -> Option<(String, usize)> {
+fn asked_name(request: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {
-        let length = usize::from(*question.get(at)?);
+        let length = usize::from(*request.get(at)?);
         at += 1;
         if length == 0 {
             return Some((labels.join("."), at));
         }
-        let label = question.get(at..at + length)?;
+        let label = request.get(at..at + length)?;
         labels.push(String::from_utf8_lossy(label).into_owned());
         at += length;
     }
@@ -106,7 +106,7 @@ mod tests {
         names
     }
 
-    fn question(name: &str, kind: u16) -> Vec<u8> {
+    fn request(name: &str, kind: u16) -> Vec<u8> {
         let mut bytes = vec![0xAB, 0xCD, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
             bytes.push(u8::try_from(label.len()).unwrap());
@@ -119,12 +119,12 @@ mod tests {
     }
 
     fn check(name: &str, kind: u16, code: u8, address: Option<[u8; 4]>) {
-        let answer = names().answer(&question(name, kind)).unwrap();
-        assert_eq!(answer[..2], [0xAB, 0xCD]);
-        assert_eq!(answer[3] & 0xF, code, "{name}");
-        assert_eq!(answer[7], u8::from(address.is_some()), "{name}");
+        let response = names().response(&request(name, kind)).unwrap();
+        assert_eq!(response[..2], [0xAB, 0xCD]);
+        assert_eq!(response[3] & 0xF, code, "{name}");
+        assert_eq!(response[7], u8::from(address.is_some()), "{name}");
         if let Some(address) = address {
-            assert_eq!(answer[answer.len() - 4..], address, "{name}");
+            assert_eq!(response[response.len() - 4..], address, "{name}");
         }
     }
 
@@ -146,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_question_cut_short_is_not_answered() {
-        let question = question("web.shop", ADDRESS);
-        for length in 0..question.len() - 2 {
+    fn a_truncated_query_gets_no_response() {
+        let request = request("web.shop", ADDRESS);
+        for length in 0..request.len() - 2 {
             assert!(
-                names().answer(&question[..length]).is_none() || length >= question.len() - 2,
+                names().response(&request[..length]).is_none() || length >= request.len() - 2,
                 "{length}"
             );
         }

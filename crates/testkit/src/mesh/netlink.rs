@@ -163,7 +163,7 @@ fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
             let reason = io::Error::from_raw_os_error(-code);
             return Err(io::Error::new(
                 reason.kind(),
-                format!("the packet filter refuses message {number}: {reason}"),
+                format!("the packet filter rejects message {number}: {reason}"),
             ));
         }
         taken += u32::from(kind == ERROR);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_named() {
+    fn the_rejected_message_is_named() {
         let mut reply = Vec::new();
         reply.extend(36_u32.to_ne_bytes());
         reply.extend(ERROR.to_ne_bytes());
@@ -367,7 +367,7 @@ mod tests {
         reply.resize(36, 0);
         let error = count_replies(&reply).unwrap_err().to_string();
         assert!(
-            error.starts_with("the packet filter refuses message 4: "),
+            error.starts_with("the packet filter rejects message 4: "),
             "{error}"
         );
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::room::ip;
+use super::namespace::ip;
 use crate::isolation::LOCAL_RANGE;
 
 /// Name of the bridge.
@@ -25,7 +25,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Sets up the node; `directory` holds files that replace system files in this mount namespace.
-    pub(super) fn set_up(address: Ipv4Addr, services: &str, folder: &Path) -> io::Result<Self> {
+    pub(super) fn set_up(address: Ipv4Addr, services: &str, directory: &Path) -> io::Result<Self> {
         // All addresses were local so far; pods are now behind the bridge.
         ip(&format!(
             "route del local {LOCAL_RANGE} dev lo\n\
@@ -47,8 +47,8 @@ impl Node {
         let resolver = format!(
             "nameserver {address}\nsearch svc.cluster.local cluster.local\noptions timeout:1 attempts:5 single-request\n"
         );
-        node.replace("/etc/resolv.conf", &folder.join("resolv.conf"), &resolver)?;
-        node.replace("/etc/hosts", &folder.join("hosts"), "127.0.0.1 localhost\n")?;
+        node.replace("/etc/resolv.conf", &directory.join("resolv.conf"), &resolver)?;
+        node.replace("/etc/hosts", &directory.join("hosts"), "127.0.0.1 localhost\n")?;
         Ok(node)
     }
 

@@ -11,7 +11,7 @@ use super::app;
 
 /// A pod whose containers can be run as processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Household {
+pub(super) struct RunnablePod {
     /// Whether istio-init redirects its traffic to the proxy.
     pub(super) redirected: bool,
     /// Started sequentially before the others, stopped after them.
@@ -52,7 +52,7 @@ pub(super) enum Hook {
 }
 
 /// `None` if a container has an unknown image: its script applies then.
-pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<Household> {
+pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<RunnablePod> {
     let own = Own { pod, ip, node };
     let inits = tree::list(pod, &["spec", "initContainers"]);
     let is_sidecar = |container: &&Value| tree::text(container, &["restartPolicy"]) == "Always";
@@ -64,7 +64,7 @@ pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<Househol
         .collect();
     let containers = tree::list(pod, &["spec", "containers"]).iter();
     let containers: Option<Vec<_>> = containers.map(|one| own.container(one)).collect();
-    Some(Household {
+    Some(RunnablePod {
         redirected: inits.iter().any(redirects),
         sidecars: sidecars?,
         containers: containers?,
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    fn household(spec: &Value) -> Option<Household> {
+    fn runnable(spec: &Value) -> Option<RunnablePod> {
         let pod = json!({
             "metadata": {"name": "web-1", "namespace": "shop", "labels": {"app": "web"}},
             "spec": spec,
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_image_is_played_by_a_script() {
+    fn an_unknown_image_follows_its_script() {
         assert_eq!(
-            household(&json!({"containers": [{"name": "c", "image": "nginx:1"}]})),
+            runnable(&json!({"containers": [{"name": "c", "image": "nginx:1"}]})),
             None
         );
         let mixed =
             json!({"containers": [{"name": "c", "image": app::APP_IMAGE}, {"name": "d", "image": "auto"}]});
-        assert_eq!(household(&mixed), None);
+        assert_eq!(runnable(&mixed), None);
     }
 
     #[test]
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn the_environment_comes_from_the_pod() {
-        let household = household(&json!({"containers": [{
-            "name": "c", "image": app::APP_IMAGE, "args": ["--domain", "$(NS).svc", "$(NOBODY)"],
+        let runnable = runnable(&json!({"containers": [{
+            "name": "c", "image": app::APP_IMAGE, "args": ["--domain", "$(NS).svc", "$(UNKNOWN)"],
             "env": [
                 {"name": "NS", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
                 {"name": "APP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
@@ -258,8 +258,8 @@ mod tests {
                 {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
             ],
         }]}));
-        let container = &household.unwrap().containers[0];
-        assert_eq!(container.arguments, ["--domain", "shop.svc", "$(NOBODY)"]);
+        let container = &runnable.unwrap().containers[0];
+        assert_eq!(container.arguments, ["--domain", "shop.svc", "$(UNKNOWN)"]);
         let pairs: Vec<_> = container
             .environment
             .iter()
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn probes_and_ends_are_read() {
-        let household = household(&json!({
+        let runnable = runnable(&json!({
             "initContainers": [
                 {"name": "istio-init", "image": "hub/proxyv2:1.29.1"},
                 {"name": "istio-proxy", "image": "hub/proxyv2:1.29.1", "restartPolicy": "Always",
@@ -285,17 +285,17 @@ mod tests {
                 "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
             }],
         }));
-        let household = household.unwrap();
-        assert!(household.redirected);
+        let runnable = runnable.unwrap();
+        assert!(runnable.redirected);
         assert_eq!(
-            household.sidecars[0].before_stop,
+            runnable.sidecars[0].before_stop,
             Some(Hook::Run(
                 ["request", "POST", "drain"].map(str::to_owned).to_vec()
             ))
         );
-        assert_eq!(household.containers[0].probe, Some((8080, "/".to_owned())));
+        assert_eq!(runnable.containers[0].probe, Some((8080, "/".to_owned())));
         assert_eq!(
-            household.containers[0].before_stop,
+            runnable.containers[0].before_stop,
             Some(Hook::Sleep(Duration::from_secs(3)))
         );
     }

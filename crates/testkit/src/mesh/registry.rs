@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::room::Room;
+use super::namespace::NetworkNamespace;
 
 /// Running pods by `namespace/name`.
 #[derive(Clone, Debug, Default)]
@@ -17,16 +17,16 @@ pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<Resident>>>>);
 /// A running pod.
 #[derive(Debug)]
 pub(super) struct Resident {
-    pub(super) room: Room,
+    pub(super) namespace: NetworkNamespace,
     /// Whether exits and readiness are ignored.
     pub(super) neglected: AtomicBool,
     processes: Mutex<BTreeMap<String, i32>>,
 }
 
 impl Resident {
-    pub(super) fn new(room: Room) -> Arc<Self> {
+    pub(super) fn new(namespace: NetworkNamespace) -> Arc<Self> {
         Arc::new(Self {
-            room,
+            namespace,
             neglected: AtomicBool::new(false),
             processes: Mutex::default(),
         })

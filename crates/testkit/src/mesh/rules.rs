@@ -17,7 +17,7 @@ const HANDED_ON: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 
 /// A port of a Service with its ready pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Door {
+pub(super) struct ServicePort {
     pub(super) address: Ipv4Addr,
     pub(super) port: u16,
     pub(super) pods: Vec<(Ipv4Addr, u16)>,
@@ -56,21 +56,21 @@ pub(super) fn redirect() -> Batch {
 }
 
 /// The rules of kube-proxy on the node.
-pub(super) fn services(doors: &[Door]) -> Batch {
+pub(super) fn services(ports: &[ServicePort]) -> Batch {
     let mut batch = Batch::of_table("services");
     batch.chain("in", Hook::Arriving);
     batch.chain("out", Hook::Sending);
     batch.chain("after", Hook::Leaving);
-    for door in doors {
+    for port_rule in ports {
         for chain in ["in", "out"] {
-            door.lead(&mut batch, chain);
+            port_rule.lead(&mut batch, chain);
         }
     }
     batch.rule("after", &[Part::translated(), Part::masquerade()]);
     batch
 }
 
-impl Door {
+impl ServicePort {
     /// Equal shares: the first of n pods gets one in n, the next one in n − 1 of the rest.
     fn lead(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();

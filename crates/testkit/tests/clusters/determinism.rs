@@ -22,35 +22,35 @@ fn count() -> u64 {
 }
 
 async fn seeds() {
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let (mut traces, mut writes) = (BTreeSet::new(), 0);
     for seed in 0..count() {
         let (first, second) = (session(seed).await, session(seed).await);
         writes += first.writes;
-        tally.count(first == second, || {
-            let both = first.story.lines().zip(second.story.lines());
+        counts.count(first == second, || {
+            let both = first.trace.lines().zip(second.trace.lines());
             let line = both.into_iter().find(|(one, other)| one != other);
             format!("seed {seed}: {line:?}")
         });
-        traces.insert(first.story);
+        traces.insert(first.trace);
     }
-    assert_eq!(traces.len(), tally.run, "every seed has a trace of its own");
-    let average = writes / u64::try_from(tally.run).unwrap();
+    assert_eq!(traces.len(), counts.run, "every seed has its own trace");
+    let average = writes / u64::try_from(counts.run).unwrap();
     println!("figure seeds-writes {average} per session");
     assert!(average > 100, "too little happened");
-    tally.assert_all_equal("seeds");
+    counts.assert_all_equal("seeds");
 }
 
 /// What came of a session: every call and what controllers did, then every object.
 #[derive(PartialEq)]
-struct Told {
-    story: String,
+struct SessionTrace {
+    trace: String,
     writes: u64,
 }
 
 /// A while of a small cluster in which everything follows from the seed: who does what, what fails, and how
 /// pods behave.
-async fn session(seed: u64) -> Told {
+async fn session(seed: u64) -> SessionTrace {
     let cluster = Cluster::new(Options {
         seed,
         ..Options::default()
@@ -74,11 +74,11 @@ async fn session(seed: u64) -> Told {
     }
     cluster.advance(Duration::from_mins(5));
     let objects = cluster.with(|state| snapshot::dump(state));
-    let story = objects
+    let trace = objects
         .iter()
         .fold(cluster.trace(), |text, object| format!("{text}{object}\n"));
-    Told {
-        story,
+    SessionTrace {
+        trace,
         writes: cluster.with(|state| state.store.version()),
     }
 }

@@ -44,15 +44,15 @@ fn maps(cluster: &Cluster, user: &str) -> Api<ConfigMap> {
 fn nothing_leaves() {
     isolation::check().unwrap();
     for address in ["192.0.2.1:443", "1.1.1.1:443", "8.8.8.8:53"] {
-        let refusal =
+        let error =
             TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
-        assert_eq!(refusal.kind(), ErrorKind::NetworkUnreachable, "{address}");
+        assert_eq!(error.kind(), ErrorKind::NetworkUnreachable, "{address}");
     }
-    // What Services and pods are called by is local: nobody listens, and nobody else is asked.
+    // Addresses of Services and pods are local: nothing listens, and no other machine is contacted.
     for address in ["10.96.0.1:443", "10.244.0.7:15017"] {
-        let refusal =
+        let error =
             TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
-        assert_eq!(refusal.kind(), ErrorKind::ConnectionRefused, "{address}");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{address}");
     }
 }
 
@@ -77,17 +77,17 @@ async fn two_clusters_at_once() {
     for other in [&second, &third] {
         assert!(maps(other, "admin").get_opt("one").await.unwrap().is_none());
     }
-    users_are_told_apart(&first).await;
+    users_are_distinguished(&first).await;
     requests_are_counted(&first).await;
 }
 
-async fn users_are_told_apart(cluster: &Cluster) {
-    let refused = maps(cluster, "alice").get("one").await.unwrap_err().to_string();
+async fn users_are_distinguished(cluster: &Cluster) {
+    let rejected = maps(cluster, "alice").get("one").await.unwrap_err().to_string();
     assert!(
-        refused.contains(
+        rejected.contains(
             r#"User "alice" cannot get resource "configmaps" in API group "" in the namespace "default""#
         ),
-        "{refused}"
+        "{rejected}"
     );
 }
 
@@ -123,7 +123,7 @@ async fn an_api_server_comes_back() {
 
 async fn wait_for_the_end() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
-    println!("folder {}", cluster.directory().display());
+    println!("directory {}", cluster.directory().display());
     std::future::pending::<()>().await;
 }
 
@@ -140,10 +140,10 @@ async fn a_killed_run_leaves_nothing() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-        let folder = lines
-            .find_map(|line| line.unwrap().strip_prefix("folder ").map(str::to_owned))
+        let directory = lines
+            .find_map(|line| line.unwrap().strip_prefix("directory ").map(str::to_owned))
             .unwrap();
-        assert_eq!(processes(&folder).len(), 3);
+        assert_eq!(processes(&directory).len(), 3);
         // A terminal signals the whole group; only the first process of the namespace can handle it.
         let target = if signal == "KILL" {
             victim.id().to_string()
@@ -156,25 +156,25 @@ async fn a_killed_run_leaves_nothing() {
         assert!(kill.unwrap().success());
         victim.wait().unwrap();
         let begin = Instant::now();
-        while !processes(&folder).is_empty() {
+        while !processes(&directory).is_empty() {
             assert!(
                 begin.elapsed() < Duration::from_secs(10),
                 "{signal}: {:?}",
-                processes(&folder)
+                processes(&directory)
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert!(!std::path::Path::new(&folder).exists());
+        assert!(!std::path::Path::new(&directory).exists());
     }
 }
 
-/// Everybody whose command line names the folder.
-fn processes(folder: &str) -> Vec<String> {
+/// Processes whose command line contains the directory.
+fn processes(directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap();
     let lines = entries.filter_map(|entry| std::fs::read(entry.unwrap().path().join("cmdline")).ok());
     lines
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(folder))
+        .filter(|line| line.contains(directory))
         .collect()
 }
 
@@ -186,11 +186,11 @@ async fn no_cluster_where_others_are() {
     };
     ip("link add stranger type veth peer name other");
     ip("link set stranger up");
-    let refused = Cluster::start(Options::default()).await.unwrap_err();
-    let refused = mainstay_testkit::suite::error_chain(&refused);
+    let rejected = Cluster::start(Options::default()).await.unwrap_err();
+    let rejected = mainstay_testkit::suite::error_chain(&rejected);
     ip("link delete stranger");
     assert_eq!(
-        refused,
+        rejected,
         "a real API server would not be alone here: the interface stranger is up: a real API server starts only where loopback is \
          all there is (run it through `isolation::enter`)"
     );

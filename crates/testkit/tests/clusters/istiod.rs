@@ -119,7 +119,7 @@ async fn apply(client: &Client, objects: &[Value]) {
     }
 }
 
-/// The webhook refuses pods until the API server has found its endpoint; then it must change them.
+/// The webhook rejects pods until the API server has found its endpoint; then it must change them.
 async fn injected(client: &Client) -> Pod {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
     let pod =

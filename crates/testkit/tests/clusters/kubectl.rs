@@ -29,8 +29,8 @@ async fn on_the_simulator() {
     });
     cluster.run_workloads(3);
     let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("kubeconfig");
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
     let admin = User::named("admin", &[MASTERS]);
     server.write_kubeconfig(admin, &kubeconfig).unwrap();
     judge("simulated", kubeconfig).await;
@@ -40,7 +40,7 @@ async fn on_the_simulator() {
 /// A request without discovery before it.
 const RAW: &[&str] = &["get", "--raw", "/api/v1/namespaces/default/pods"];
 
-/// What kubectl prints with client certificates; a real server with `--client-ca-file` gave the same words.
+/// Output of kubectl with client certificates, equal to that with a real server and `--client-ca-file`.
 async fn certificates() {
     let serve = async || {
         let cluster = mainstay_sim::Cluster::default();
@@ -81,29 +81,29 @@ fn with_user_of(kubeconfig: &str, other: &str) -> String {
 
 /// Everything that kubectl prints.
 async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kubeconfig");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kubeconfig");
     std::fs::write(&path, kubeconfig).unwrap();
     let mut command = tokio::process::Command::new(built_peer("kubectl").unwrap());
     command.arg("--kubeconfig").arg(&path).args(arguments);
-    let output = command.env("HOME", folder.path()).output().await.unwrap();
+    let output = command.env("HOME", directory.path()).output().await.unwrap();
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-/// Plays the session and compares; `BLESS_KUBECTL` names a folder that gets what was printed.
+/// Runs the session and compares; `BLESS_KUBECTL` names a directory for the actual output.
 async fn judge(name: &str, kubeconfig: std::path::PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let config = SessionConfig {
         kubectl: built_peer("kubectl").unwrap(),
         kubeconfig,
-        directory: folder.path().to_owned(),
+        directory: directory.path().to_owned(),
     };
     let found = tokio::task::spawn_blocking(move || run_session(&config, SESSION))
         .await
         .unwrap()
         .unwrap();
-    if let Some(folder) = std::env::var_os("BLESS_KUBECTL") {
-        let path = std::path::Path::new(&folder).join(format!("{name}.txt"));
+    if let Some(directory) = std::env::var_os("BLESS_KUBECTL") {
+        let path = std::path::Path::new(&directory).join(format!("{name}.txt"));
         std::fs::write(path, &found).unwrap();
     }
     let wrong = differences(SESSION, &found);

@@ -21,17 +21,17 @@ pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "kubelet::a_pod_is_a_process" => a_pod_is_a_process(),
 ];
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks until the answer is yes.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, mut asked: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !asked().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let answer = tokio::time::timeout(PATIENCE, wait).await;
-    assert!(answer.is_ok(), "not within {PATIENCE:?}: {what}");
+    let response = tokio::time::timeout(TIMEOUT, wait).await;
+    assert!(response.is_ok(), "not within {TIMEOUT:?}: {what}");
 }
 
 fn deployment(name: &str, replicas: i32) -> Deployment {
@@ -110,7 +110,7 @@ async fn pods_live_by_their_scripts() {
     survives_a_restart(&mut cluster, &client).await;
 }
 
-/// Every pod goes to the emptiest node and has an address of its own, and the Service knows them.
+/// Every pod is scheduled to the emptiest node with its own address, and the Service has its endpoints.
 async fn endpoints_follow(client: &Client) {
     let all: Api<Pod> = Api::default_namespaced(client.clone());
     let mut loads =
@@ -165,7 +165,7 @@ struct Servers;
 /// Asks this program to be such a server.
 pub(crate) const SERVER_FLAG: &str = "--server";
 
-/// Answers everything with 200, for ever.
+/// Responds to every request with 200.
 pub(crate) fn serve(address: &str) {
     let listener = TcpListener::bind(address).unwrap();
     for mut stream in listener.incoming().flatten() {

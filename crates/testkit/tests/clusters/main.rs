@@ -1,4 +1,4 @@
-//! Everything that needs a real cluster, in one program that runs itself inside a namespace of its own.
+//! All tests that need a real cluster, in one program that runs itself inside an isolated namespace.
 
 #![allow(
     clippy::unwrap_used,

@@ -14,9 +14,9 @@ pub(crate) enum Reach {
 }
 
 /// What decides about the requests of others, whatever it is called.
-const MEDDLERS: [&str; 4] = ["webhookconfigurations", "admissionpolic", "/nodes", "apiservices"];
+const CLUSTER_WIDE_PARTS: [&str; 4] = ["webhookconfigurations", "admissionpolic", "/nodes", "apiservices"];
 
-/// What only tells something about whoever asks.
+/// Paths that only describe the caller.
 const HARMLESS: [&str; 6] = [
     "selfsubject",
     "subjectaccessreviews",
@@ -60,5 +60,5 @@ fn reaches_out(command: &Command, groups: &[&str]) -> bool {
         .any(|part| path == *part || (!part.starts_with('/') && path.contains(part)));
     let named = |text: &str| text.contains("{ns}") || groups.iter().any(|group| text.contains(group));
     let own = named(path) || named(&command.body);
-    MEDDLERS.iter().any(|part| path.contains(part)) || !(own || harmless)
+    CLUSTER_WIDE_PARTS.iter().any(|part| path.contains(part)) || !(own || harmless)
 }

@@ -1,4 +1,4 @@
-//! Why an edit is not made: takes a node, gives a finding that names its place and the way out.
+//! Findings about edits that are not possible, with a location and a hint.
 
 use mainstay_yaml::NodeId;
 
@@ -7,7 +7,7 @@ use crate::workload::place;
 use crate::{Code, Finding, Severity};
 
 /// A finding about node `id`.
-pub(crate) fn refuse(view: &View<'_>, id: NodeId, code: Code, message: String, help: &str) -> Finding {
+pub(crate) fn reject(view: &View<'_>, id: NodeId, code: Code, message: String, help: &str) -> Finding {
     Finding {
         severity: Severity::Error,
         code,
@@ -23,24 +23,18 @@ pub(crate) fn shared(view: &View<'_>, id: NodeId, what: &str) -> Finding {
         "{what} is shared through an anchor, an alias or a merge key: adding to it would change its other users"
     );
     let help = "write it out in this pod spec, without the anchor";
-    refuse(view, id, Code::SharedAnchor, message, help)
+    reject(view, id, Code::SharedAnchor, message, help)
 }
 
 /// Lines cannot be added here.
 pub(crate) fn layout(view: &View<'_>, id: NodeId, what: &str) -> Finding {
     let message = format!("{what} is laid out in a way that lines cannot be added to");
-    let help = "put each key and each `-` on a line of its own";
-    refuse(view, id, Code::Layout, message, help)
+    let help = "put each key and each `-` on its own line";
+    reject(view, id, Code::Layout, message, help)
 }
 
 /// Not what Kubernetes wants here.
 pub(crate) fn wrong_type(view: &View<'_>, id: NodeId, what: &str, wanted: &str) -> Finding {
     let message = format!("{what} is not {wanted}");
-    refuse(
-        view,
-        id,
-        Code::WrongType,
-        message,
-        "kubectl would refuse it as well",
-    )
+    reject(view, id, Code::WrongType, message, "kubectl rejects it as well")
 }

@@ -13,14 +13,14 @@ use super::node::{BRIDGE, POD_LINKS};
 
 /// A network namespace.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct NetworkNamespace {
     space: File,
 }
 
 /// Link names are never reused: the kernel may remove a link late.
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
-impl Room {
+impl NetworkNamespace {
     /// Creates a namespace that is reachable at this address.
     pub(super) fn open(address: Ipv4Addr, gateway: Ipv4Addr) -> io::Result<Self> {
         let link = format!("pod{}", LINKS.fetch_add(1, Ordering::Relaxed));

@@ -1,5 +1,4 @@
-//! The annotations of one workload, level by level: takes the parsed document, gives what the checks walk
-//! over.
+//! The annotations of one workload by level, for the checks.
 
 use mainstay_yaml::{Document, Node, NodeId, NodeKind};
 
@@ -7,7 +6,7 @@ use crate::workload::{Workload, place};
 use crate::{Code, Finding, Level, Options, Place, Severity};
 
 /// One workload as the checks see it.
-pub(super) struct Scene<'a> {
+pub(super) struct AnnotationContext<'a> {
     pub(super) workload: &'a Workload<'a>,
     pub(super) options: &'a Options,
     /// Of the pod template, or of the Pod itself.
@@ -24,8 +23,8 @@ pub(super) struct Entry<'a> {
     pub(super) value: &'a Node<'a>,
 }
 
-impl<'a> Scene<'a> {
-    pub(super) fn of(workload: &'a Workload<'a>, options: &'a Options) -> Self {
+impl<'a> AnnotationContext<'a> {
+    pub(super) fn new(workload: &'a Workload<'a>, options: &'a Options) -> Self {
         let annotations = |id| {
             entries(
                 workload.document,

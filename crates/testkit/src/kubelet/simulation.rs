@@ -1,5 +1,5 @@
-//! The play itself: takes what is heard of pods, nodes and processes, gives each pod the next step of its
-//! life.
+//! Simulates pods: consumes events of pods, nodes and processes and executes the next step of each pod's
+//! script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,19 +24,19 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
-use super::process::{News, PodBackend, Running};
+use super::process::{PodBackend, ProcessEvent, Running};
 
 /// A pod's uid: names come again, uids do not.
 type Uid = String;
 
 /// All that is known.
-pub(super) struct Play {
+pub(super) struct KubeletSimulation {
     api: Api,
     scripts: Arc<Mutex<Scripts>>,
     backing: Option<Arc<dyn PodBackend>>,
     nodes: Nodes,
     addresses: Addresses,
-    /// Pods without a node that nobody has looked at, and those that no node suited.
+    /// Unscheduled pods that are new, and those that no node suited.
     fresh: BTreeMap<Uid, Value>,
     stuck: BTreeMap<Uid, Value>,
     guests: BTreeMap<Uid, Guest>,
@@ -48,8 +48,8 @@ pub(super) struct Play {
 
 /// How processes tell of themselves.
 type Post = (
-    mpsc::UnboundedSender<(Uid, News)>,
-    mpsc::UnboundedReceiver<(Uid, News)>,
+    mpsc::UnboundedSender<(Uid, ProcessEvent)>,
+    mpsc::UnboundedReceiver<(Uid, ProcessEvent)>,
 );
 
 /// A pod on a node.
@@ -60,7 +60,7 @@ struct Guest {
     life: ContainerLifecycle,
     bound: Instant,
     alarm: Option<Instant>,
-    /// When it will have stopped, once it was told to.
+    /// When it will have stopped, after a stop request.
     stop: Option<Instant>,
     backed: bool,
     process: Option<Running>,
@@ -78,7 +78,7 @@ pub(super) fn now() -> Instant {
     Instant::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-impl Play {
+impl KubeletSimulation {
     pub(super) fn new(
         api: Api,
         network: u8,
@@ -100,16 +100,16 @@ impl Play {
         }
     }
 
-    /// Plays for good.
+    /// Runs until dropped.
     pub(super) async fn run(mut self) {
         let mut pods = watch::<Pod>(&self.api.kubelet);
         let mut nodes = watch::<Node>(&self.api.kubelet);
         loop {
             let alarm = self.alarms.first().map(|(at, _)| at.since(now()));
             tokio::select! {
-                Some(event) = nodes.next() => self.hear_node(event),
-                Some(event) = pods.next() => self.hear_pod(event),
-                Some((uid, news)) = self.news.1.recv() => self.hear_process(&uid, news),
+                Some(event) = nodes.next() => self.handle_node(event),
+                Some(event) = pods.next() => self.handle_pod(event),
+                Some((uid, news)) = self.news.1.recv() => self.handle_process(&uid, news),
                 () = wait(alarm) => {}
             }
             self.schedule().await;
@@ -117,7 +117,7 @@ impl Play {
         }
     }
 
-    fn hear_node(&mut self, event: Event<DynamicObject>) {
+    fn handle_node(&mut self, event: Event<DynamicObject>) {
         match event {
             Event::Apply(node) | Event::InitApply(node) => {
                 let name = node.metadata.name.clone().unwrap_or_default();
@@ -128,13 +128,13 @@ impl Play {
         }
     }
 
-    fn hear_pod(&mut self, event: Event<DynamicObject>) {
+    fn handle_pod(&mut self, event: Event<DynamicObject>) {
         match event {
             Event::Apply(pod) | Event::InitApply(pod) => {
                 let uid = pod.metadata.uid.clone().unwrap_or_default();
                 self.listed.insert(uid.clone());
                 if let Ok(pod) = serde_json::to_value(pod) {
-                    self.hear(uid, pod);
+                    self.receive(uid, pod);
                 }
             }
             Event::Delete(pod) => self.forget(&pod.metadata.uid.unwrap_or_default()),
@@ -156,7 +156,7 @@ impl Play {
         }
     }
 
-    fn hear(&mut self, uid: Uid, pod: Value) {
+    fn receive(&mut self, uid: Uid, pod: Value) {
         let deleting = tree::get(&pod, &["metadata", "deletionTimestamp"]).is_some();
         let bound = !tree::text(&pod, &["spec", "nodeName"]).is_empty();
         if let Some(guest) = self.guests.get_mut(&uid) {
@@ -226,13 +226,13 @@ impl Play {
         scripts.choose(&subject).clone()
     }
 
-    fn hear_process(&mut self, uid: &str, news: News) {
+    fn handle_process(&mut self, uid: &str, news: ProcessEvent) {
         let Some(guest) = self.guests.get_mut(uid) else {
             return;
         };
         match news {
-            News::Ready(ready) => guest.life.set_ready(ready),
-            News::Exited(code) => {
+            ProcessEvent::Ready(ready) => guest.life.set_ready(ready),
+            ProcessEvent::Exited(code) => {
                 guest.process = None;
                 guest.life.exit(now(), code);
                 if guest.stop.is_some() {
@@ -267,13 +267,13 @@ impl Play {
         }
     }
 
-    /// Gives homeless pods a node each, if one suits.
+    /// Schedules pending pods, if a node suits.
     async fn schedule(&mut self) {
         if self.nodes.take_changed() {
             self.fresh.append(&mut self.stuck);
         }
         let mut suited = Vec::new();
-        let mut refused = Vec::new();
+        let mut rejected = Vec::new();
         for (uid, mut pod) in std::mem::take(&mut self.fresh) {
             if let Some(node) = self.nodes.choose(&pod) {
                 self.nodes.expect_pod(&node);
@@ -281,23 +281,23 @@ impl Play {
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
                 mark_unschedulable(&mut pod, now(), &text);
-                refused.push(pod.clone());
+                rejected.push(pod.clone());
                 self.stuck.insert(uid, pod);
             }
         }
         self.nodes.clear_expected();
         let replies = join_all(suited.iter().map(|(_, pod, node)| self.api.bind(pod, node))).await;
         for ((uid, mut pod, node), reply) in suited.into_iter().zip(replies) {
-            // Whoever could not be bound is gone, or comes again with the watch.
+            // A pod that could not be bound is gone, or returns with the watch.
             if reply.is_ok() {
                 tree::set(&mut pod, &["spec", "nodeName"], node);
                 self.welcome(&uid, pod);
             }
         }
-        join_all(refused.iter().map(|pod| self.api.write_status(pod, true))).await;
+        join_all(rejected.iter().map(|pod| self.api.write_status(pod, true))).await;
     }
 
-    /// Everybody whose moment has come, once each.
+    /// Every pod whose next step is due, once each.
     fn take_due(&mut self, now: Instant) -> Vec<Uid> {
         let mut due = Vec::new();
         while self.alarms.first().is_some_and(|(at, _)| *at <= now)
@@ -311,7 +311,7 @@ impl Play {
         due
     }
 
-    /// Lets every pod whose moment has come live on.
+    /// Executes the due steps of all pods.
     async fn live(&mut self) {
         let now = now();
         let mut steps = Vec::new();
@@ -339,8 +339,7 @@ impl Play {
         }
     }
 
-    /// The reply is what the next step starts from; a pod that is gone is forgotten, and whoever else failed
-    /// tries again.
+    /// The next step starts from the reply; a deleted pod is removed, and any other failure is retried.
     fn settle(&mut self, uid: &str, reply: Result<Value, Box<kube::Error>>) {
         match reply {
             Ok(pod) if tree::text(&pod, &["metadata", "uid"]) == uid => {
@@ -357,7 +356,7 @@ impl Play {
     }
 }
 
-/// How long to wait when the server does not answer.
+/// How long to wait when the server does not response.
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Guest {
@@ -373,14 +372,14 @@ impl Guest {
         }
     }
 
-    /// It was told to stop: says when it will have.
+    /// Handles a stop request; returns when the pod will have stopped.
     fn begin_to_stop(&mut self) -> Instant {
         let seconds = tree::int(&self.pod, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let within = match &mut self.process {
             Some(process) => {
                 process.stop(grace);
-                // Its exit ends the wait; should it never be told, this does.
+                // Its exit ends the wait; this is the fallback.
                 grace + AGAIN
             }
             None => self.life.stop().min(grace),
@@ -415,7 +414,7 @@ impl Guest {
         &mut self,
         uid: &str,
         backing: Option<&Arc<dyn PodBackend>>,
-        news: &mpsc::UnboundedSender<(Uid, News)>,
+        news: &mpsc::UnboundedSender<(Uid, ProcessEvent)>,
     ) {
         let runs = matches!(self.life.phase(), ContainerPhase::Running { .. });
         if !self.backed || !runs || self.process.is_some() || self.stop.is_some() {
@@ -439,7 +438,7 @@ where
     events.filter_map(async |event| event.ok()).boxed()
 }
 
-/// The server's absence is part of a test: whoever plays must be back as soon as it is.
+/// Outages of the server are part of tests: the kubelet must be back as soon as it is.
 pub(crate) struct Steady;
 
 impl Iterator for Steady {

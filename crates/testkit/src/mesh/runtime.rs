@@ -26,24 +26,24 @@ use crate::peer::{PeerError, built_peer};
 
 /// Shared by all pods of a mesh.
 #[derive(Clone)]
-pub(super) struct Works(Arc<Inner>);
+pub(super) struct MeshRuntime(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) access: Access,
     /// Directory of pod files, accessible to all users.
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     pub(super) node: Ipv4Addr,
     pub(super) registry: Registry,
 }
 
-impl std::fmt::Debug for Works {
+impl std::fmt::Debug for MeshRuntime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "pods in {}", self.folder.display())
+        write!(f, "pods in {}", self.directory.display())
     }
 }
 
-impl std::ops::Deref for Works {
+impl std::ops::Deref for MeshRuntime {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
@@ -68,20 +68,20 @@ pub const PARTS: [&str; 7] = [
     "envoy",
 ];
 
-impl Works {
+impl MeshRuntime {
     pub(super) fn new(inner: Inner) -> Self {
         Self(Arc::new(inner))
     }
 
     /// Bind-mounts the peers where the proxy's user can reach them: the cache is in a home directory.
-    pub(super) fn show_peers(folder: &Path) -> Result<(), PeerError> {
+    pub(super) fn show_peers(directory: &Path) -> Result<(), PeerError> {
         for name in PARTS {
-            let (peer, at) = (built_peer(name)?, folder.join(name));
+            let (peer, at) = (built_peer(name)?, directory.join(name));
             let shown = File::create(&at).and_then(|_| bind(&peer, &at));
             shown.map_err(|source| PeerError::File { path: at, source })?;
         }
         // The running program, also if it is rebuilt meanwhile.
-        let at = folder.join(SELF);
+        let at = directory.join(SELF);
         let own = std::env::current_exe().and_then(|own| {
             File::create(&at)?;
             bind(&own, &at)
@@ -93,7 +93,7 @@ impl Works {
     pub(super) async fn furnish(&self, pod: &Value, version: Option<&str>) -> io::Result<PathBuf> {
         let text = |key| tree::text(pod, &["metadata", key]);
         let home = self
-            .folder
+            .directory
             .join(format!("{}_{}", text("namespace"), text("name")));
         fs::create_dir_all(&home)?;
         fs::set_permissions(&home, fs::Permissions::from_mode(0o755))?;
@@ -119,7 +119,10 @@ impl Works {
         let template = home.join("var/lib/istio/envoy/envoy_bootstrap_tmpl.json");
         fs::create_dir_all(template.parent().unwrap_or(&home))?;
         if !template.exists() {
-            symlink(self.folder.join(format!("envoy-bootstrap-{version}")), &template)?;
+            symlink(
+                self.directory.join(format!("envoy-bootstrap-{version}")),
+                &template,
+            )?;
         }
         give_to_proxy(&home)?;
         Ok(home)
@@ -209,9 +212,9 @@ impl Works {
 
     fn binary(&self, program: &Program) -> PathBuf {
         match program {
-            Program::Istiod(version) => self.folder.join(format!("pilot-discovery-{version}")),
-            Program::Agent(version) => self.folder.join(format!("pilot-agent-{version}")),
-            Program::App => self.folder.join(SELF),
+            Program::Istiod(version) => self.directory.join(format!("pilot-discovery-{version}")),
+            Program::Agent(version) => self.directory.join(format!("pilot-agent-{version}")),
+            Program::App => self.directory.join(SELF),
         }
     }
 
@@ -219,7 +222,7 @@ impl Works {
     pub(super) fn log(&self, pod: &Value, container: &str) -> PathBuf {
         let text = |key| tree::text(pod, &["metadata", key]);
         let name = format!("{}_{}_{container}.log", text("namespace"), text("name"));
-        self.folder.join("logs").join(name)
+        self.directory.join("logs").join(name)
     }
 }
 
@@ -230,8 +233,8 @@ fn log_to(command: &mut Command, path: &Path) -> io::Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
     }
     fs::write(path, text)
 }
@@ -244,9 +247,9 @@ fn pairs(pod: &Value, kind: &str) -> String {
     lines.join("\n")
 }
 
-fn give_to_proxy(folder: &Path) -> io::Result<()> {
-    chown(folder, Some(PROXY_USER), Some(PROXY_USER))?;
-    for entry in fs::read_dir(folder)? {
+fn give_to_proxy(directory: &Path) -> io::Result<()> {
+    chown(directory, Some(PROXY_USER), Some(PROXY_USER))?;
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             give_to_proxy(&entry.path())?;

@@ -1,7 +1,8 @@
 //! Lifecycle of a pod as processes: starts containers in order, reports readiness, stops them in order.
 //!
 //! ```text
-//! network, redirect ─▶ sidecars, each ready ─▶ containers ─▶ probes … told to stop ─▶ hooks ─▶ containers end ─▶ sidecars end
+//! network, redirect ─▶ sidecars, each ready ─▶ containers ─▶ probes
+//! stop ─▶ hooks ─▶ containers end ─▶ sidecars end
 //! ```
 //!
 //! Unlike a kubelet it restarts the whole pod when a container ends, and probes more often than the pod
@@ -20,18 +21,18 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::container::{Process, all_succeed};
-use super::pod::{Container, Hook, Household, Program};
+use super::namespace::NetworkNamespace;
+use super::pod::{Container, Hook, Program, RunnablePod};
 use super::registry::Resident;
-use super::room::Room;
 use super::rules;
-use super::works::Works;
-use crate::kubelet::{CALM, EAGER, KILLED, Line, NOT_STARTED, Probe};
+use super::runtime::MeshRuntime;
+use crate::kubelet::{CALM, EAGER, KILLED, KubeletChannel, NOT_STARTED, Probe};
 
 /// A pod that is being started.
-pub(super) struct Newborn {
-    pub(super) works: Works,
+pub(super) struct StartingPod {
+    pub(super) runtime: MeshRuntime,
     pub(super) pod: Value,
-    pub(super) household: Household,
+    pub(super) runnable: RunnablePod,
     pub(super) ip: Ipv4Addr,
 }
 
@@ -39,12 +40,12 @@ pub(super) struct Newborn {
 const TOLERANCE: u32 = 3;
 
 /// Runs the pod to its end; returns the exit code.
-pub(super) async fn live(newborn: Newborn, mut line: Line) -> i32 {
-    let (works, name) = (newborn.works.clone(), full_name(&newborn.pod));
-    let log = works.log(&newborn.pod, "life");
+pub(super) async fn live(starting: StartingPod, mut line: KubeletChannel) -> i32 {
+    let (runtime, name) = (starting.runtime.clone(), full_name(&starting.pod));
+    let log = runtime.log(&starting.pod, "life");
     let begun = tokio::select! {
-        begun = newborn.begin() => begun,
-        _ = line.stopped() => Err(io::Error::other("told to stop before it had begun")),
+        begun = starting.begin() => begun,
+        _ = line.stopped() => Err(io::Error::other("stopped before it had started")),
     };
     let code = match begun {
         Ok(running) => running.last(line).await,
@@ -53,7 +54,7 @@ pub(super) async fn live(newborn: Newborn, mut line: Line) -> i32 {
             NOT_STARTED
         }
     };
-    works.registry.remove(&name);
+    runtime.registry.remove(&name);
     code
 }
 
@@ -62,27 +63,27 @@ fn full_name(pod: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-impl Newborn {
+impl StartingPod {
     async fn begin(self) -> io::Result<Running> {
-        let (ip, gateway, redirected) = (self.ip, self.works.node, self.household.redirected);
-        let home = self.works.furnish(&self.pod, self.household.proxy()).await?;
-        let room = tokio::task::spawn_blocking(move || {
-            let room = Room::open(ip, gateway)?;
+        let (ip, gateway, redirected) = (self.ip, self.runtime.node, self.runnable.redirected);
+        let home = self.runtime.furnish(&self.pod, self.runnable.proxy()).await?;
+        let namespace = tokio::task::spawn_blocking(move || {
+            let namespace = NetworkNamespace::open(ip, gateway)?;
             if redirected {
-                room.inside(|| rules::redirect().commit())?;
+                namespace.inside(|| rules::redirect().commit())?;
             }
-            Ok::<_, io::Error>(room)
+            Ok::<_, io::Error>(namespace)
         });
-        let resident = Resident::new(room.await.map_err(io::Error::other)??);
-        self.works.registry.add(&full_name(&self.pod), &resident);
+        let resident = Resident::new(namespace.await.map_err(io::Error::other)??);
+        self.runtime.registry.add(&full_name(&self.pod), &resident);
         let place = Place {
-            works: self.works,
+            runtime: self.runtime,
             pod: self.pod,
             home,
             resident,
         };
         let mut sidecars = Vec::new();
-        for sidecar in self.household.sidecars {
+        for sidecar in self.runnable.sidecars {
             let process = place.start(sidecar).await?;
             let probe: Vec<Probe> = process.probe(ip).into_iter().collect();
             sidecars.push(process);
@@ -91,7 +92,7 @@ impl Newborn {
             }
         }
         let mut containers = Vec::new();
-        for container in self.household.containers {
+        for container in self.runnable.containers {
             containers.push(place.start(container).await?);
         }
         Ok(Running {
@@ -103,7 +104,7 @@ impl Newborn {
     }
 }
 
-impl Household {
+impl RunnablePod {
     /// Version of its proxy.
     fn proxy(&self) -> Option<&str> {
         let mut all = self.sidecars.iter().chain(&self.containers);
@@ -116,7 +117,7 @@ impl Household {
 
 /// Network and files of a running pod.
 struct Place {
-    works: Works,
+    runtime: MeshRuntime,
     pod: Value,
     home: PathBuf,
     resident: Arc<Resident>,
@@ -124,7 +125,7 @@ struct Place {
 
 impl Place {
     async fn start(&self, container: Container) -> io::Result<Process> {
-        let command = self.works.command(&self.pod, &container, &self.home).await?;
+        let command = self.runtime.command(&self.pod, &container, &self.home).await?;
         let process = Process::new(container, self.spawn(command)?);
         self.resident.note(&process.container.name, process.group());
         Ok(process)
@@ -133,7 +134,7 @@ impl Place {
     /// Runs a command inside the pod's network.
     fn spawn(&self, mut command: Command) -> io::Result<Child> {
         let runtime = tokio::runtime::Handle::current();
-        self.resident.room.inside(move || {
+        self.resident.namespace.inside(move || {
             let _entered = runtime.enter();
             command.spawn()
         })
@@ -165,7 +166,7 @@ struct Running {
 }
 
 impl Running {
-    async fn last(mut self, mut line: Line) -> i32 {
+    async fn last(mut self, mut line: KubeletChannel) -> i32 {
         let (mut ready, mut failures) = (false, 0);
         let all = self.sidecars.iter().chain(&self.containers);
         let probes: Vec<Probe> = all.filter_map(|process| process.probe(self.ip)).collect();
@@ -185,7 +186,7 @@ impl Running {
                     let shown = found || (ready && failures < TOLERANCE);
                     if shown != ready && !resident.is_neglected() {
                         ready = shown;
-                        line.tell_ready(ready);
+                        line.set_ready(ready);
                     }
                 }
             }

@@ -103,13 +103,13 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
         let mut now: Vec<u8> = Vec::with_capacity(row);
         for (index, (byte, up)) in line.iter().zip(&above).enumerate() {
             let before = |all: &[u8]| index.checked_sub(step).and_then(|at| all.get(at).copied());
-            let (left, corner) = (before(&now).unwrap_or(0), before(&above).unwrap_or(0));
+            let (left, upper_left) = (before(&now).unwrap_or(0), before(&above).unwrap_or(0));
             let guess = match filter {
                 0 => 0,
                 1 => left,
                 2 => *up,
                 3 => u8::midpoint(left, *up),
-                4 => nearest(left, *up, corner),
+                4 => nearest(left, *up, upper_left),
                 _ => return Err(ScreenshotError::Damaged),
             };
             now.push(byte.wrapping_add(guess));
@@ -125,15 +125,15 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
 }
 
 /// The Paeth predictor: the neighbour nearest to left + up − upper left.
-fn nearest(left: u8, up: u8, corner: u8) -> u8 {
-    let guess = i16::from(left) + i16::from(up) - i16::from(corner);
+fn nearest(left: u8, up: u8, upper_left: u8) -> u8 {
+    let guess = i16::from(left) + i16::from(up) - i16::from(upper_left);
     let far = |from: u8| (guess - i16::from(from)).abs();
-    if far(left) <= far(up) && far(left) <= far(corner) {
+    if far(left) <= far(up) && far(left) <= far(upper_left) {
         left
-    } else if far(up) <= far(corner) {
+    } else if far(up) <= far(upper_left) {
         up
     } else {
-        corner
+        upper_left
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_told_by_their_neighbours() {
+    fn rows_are_decoded_from_their_neighbours() {
         let raw = [
             1, 10, 20, 30, 5, 5, 5, // left
             2, 1, 1, 1, 1, 1, 1, // up
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_refused() {
+    fn other_data_is_rejected() {
         assert!(matches!(
             Screenshot::read(b"GIF89a".to_vec()),
             Err(ScreenshotError::NotPng)
