@@ -168,19 +168,19 @@ impl<'a> Attributes<'a> {
     }
 
     fn rejection(&self, user: &User, reason: &str) -> Status {
-        let mut why = self
+        let mut cause = self
             .sentence(&user.name)
             .replace('&', "&amp;")
             .replace('<', "&lt;")
             .replace('>', "&gt;");
         if !reason.is_empty() {
-            why = format!("{why}: {reason}");
+            cause = format!("{cause}: {reason}");
         }
         let what = Qualified {
             group: self.group,
             name: self.resource,
         };
-        Status::forbidden(what, self.name, &why).with_details()
+        Status::forbidden(what, self.name, &cause).with_details()
     }
 
     fn sentence(&self, user: &str) -> String {
@@ -191,12 +191,12 @@ impl<'a> Attributes<'a> {
             "" => self.resource.to_owned(),
             sub => format!("{}/{sub}", self.resource),
         };
-        let place = match self.namespace {
+        let location = match self.namespace {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace {namespace:?}"),
         };
         format!(
-            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            "User {user:?} cannot {} resource {resource:?} in API group {:?} {location}",
             self.verb, self.group
         )
     }
@@ -232,7 +232,7 @@ pub fn decide(state: &mut State, user: &User, attributes: &Attributes<'_>) -> De
                 };
             }
             Ok(_) => {}
-            Err(sort) => missing.push(role_not_found(sort, &binding.role)),
+            Err(kind) => missing.push(role_not_found(kind, &binding.role)),
         }
     }
     Decision {
@@ -262,14 +262,14 @@ pub fn rules_for(state: &mut State, user: &User, namespace: &str) -> (Vec<Rule>,
     for binding in index.bindings_for(user, namespace) {
         match index.rules(&binding.role_kind, &binding.role, &binding.namespace) {
             Ok(rules) => all.extend(rules.iter().cloned()),
-            Err(sort) => missing.push(role_not_found(sort, &binding.role)),
+            Err(kind) => missing.push(role_not_found(kind, &binding.role)),
         }
     }
     (all, missing)
 }
 
-fn role_not_found(sort: &str, name: &str) -> String {
-    format!("{sort}.rbac.authorization.k8s.io {name:?} not found")
+fn role_not_found(kind: &str, name: &str) -> String {
+    format!("{kind}.rbac.authorization.k8s.io {name:?} not found")
 }
 
 /// Formats the errors of an evaluation.

@@ -27,14 +27,17 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -
     if attributes.operation != Operation::Create || !namespace.meta().deleting {
         return Ok(());
     }
-    let home = target.namespace;
+    let namespace = target.namespace;
     let name = tree::text(value, &["metadata", "name"]);
-    let why = format!("unable to create new content in namespace {home} because it is being terminated");
-    Err(Status::forbidden(target.resource.qualified(), name, &why).cause(
-        "NamespaceTerminating",
-        &format!("namespace {home} is being terminated"),
-        "metadata.namespace",
-    ))
+    let reason =
+        format!("unable to create new content in namespace {namespace} because it is being terminated");
+    Err(
+        Status::forbidden(target.resource.qualified(), name, &reason).cause(
+            "NamespaceTerminating",
+            &format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        ),
+    )
 }
 
 /// Rejects the deletion of a protected namespace.

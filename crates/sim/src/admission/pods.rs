@@ -12,8 +12,8 @@ const PODS: Qualified<'static> = Qualified {
 };
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-fn forbid(pod: &Value, why: &str) -> Status {
-    Status::forbidden(PODS, tree::text(pod, &["metadata", "name"]), why)
+fn forbid(pod: &Value, reason: &str) -> Status {
+    Status::forbidden(PODS, tree::text(pod, &["metadata", "name"]), reason)
 }
 
 /// Sets the service account and mounts its token.
@@ -27,9 +27,9 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
         .get("serviceaccounts", &key)
         .map(|object| object.packed())
     else {
-        let why =
+        let reason =
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
-        return Err(forbid(pod, &why));
+        return Err(forbid(pod, &reason));
     };
     if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty()
         && !tree::list(&account, &["imagePullSecrets"]).is_empty()
@@ -121,11 +121,11 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
     let number = tree::int(&class, &["value"]).unwrap_or(0);
     let given = tree::int(pod, &["spec", "priority"]);
     if given.is_some_and(|given| given != number) {
-        let why = format!(
+        let reason = format!(
             "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name",
             given.unwrap_or(0)
         );
-        return Err(forbid(pod, &why));
+        return Err(forbid(pod, &reason));
     }
     if name.is_empty()
         && let Some(default) = tree::get(&class, &["metadata", "name"])

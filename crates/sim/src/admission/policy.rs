@@ -87,13 +87,13 @@ fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Con
             continue;
         }
         let bound = &binding.name;
-        let said = format!("ValidatingAdmissionPolicy '{name}' with binding '{bound}' denied request:");
+        let denied = format!("ValidatingAdmissionPolicy '{name}' with binding '{bound}' denied request:");
         let params = match params::collect(state, policy, &binding.spec, write.attributes.target.namespace) {
             Ok(params) => params,
             Err(_) if policy.ignores_failures => continue,
-            Err(words) => {
-                let words = format!("{said} failed to configure binding: {words}");
-                rejection = rejection.or(Some((words, String::new())));
+            Err(text) => {
+                let text = format!("{denied} failed to configure binding: {text}");
+                rejection = rejection.or(Some((text, String::new())));
                 continue;
             }
         };
@@ -103,8 +103,8 @@ fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Con
                 for action in tree::list(&binding.spec, &["validationActions"]) {
                     match action.as_str() {
                         Some("Deny") => {
-                            let words = format!("{said} {}", denial.message);
-                            rejection = rejection.or_else(|| Some((words, denial.reason.clone())));
+                            let text = format!("{denied} {}", denial.message);
+                            rejection = rejection.or_else(|| Some((text, denial.reason.clone())));
                         }
                         Some("Warn") => context.warn(format!(
                             "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{bound}': {}",
@@ -119,7 +119,7 @@ fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Con
     rejection
 }
 
-fn deny(attributes: &Attributes<'_>, value: &Value, why: &str, reason: &str) -> Status {
+fn deny(attributes: &Attributes<'_>, value: &Value, detail: &str, reason: &str) -> Status {
     let (code, reason) = match reason {
         "Unauthorized" => (401, "Unauthorized"),
         "Forbidden" => (403, "Forbidden"),
@@ -131,8 +131,8 @@ fn deny(attributes: &Attributes<'_>, value: &Value, why: &str, reason: &str) -> 
         "" => tree::text(value, &["metadata", "name"]),
         name => name,
     };
-    let message = format!("{what} {name:?} is forbidden: {why}");
+    let message = format!("{what} {name:?} is forbidden: {detail}");
     Status::new(code, reason, message)
         .about(what, name)
-        .cause("", why, "")
+        .cause("", detail, "")
 }

@@ -119,11 +119,11 @@ fn call_mutating(
         let result = call_one(state, hook, &reviewed, &shown_as, context)?;
         if let Some(patch) = result.patch {
             let Some(value) = value.as_deref_mut() else {
-                let why = format!(
+                let reason = format!(
                     "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
                     hook.name
                 );
-                return Err(Status::internal(&why));
+                return Err(Status::internal(&reason));
             };
             let new = patched(state, attributes, &shown_as, value, &patch, context)?;
             if new != *value {
@@ -163,11 +163,11 @@ fn patched(
     };
     let decoded = write::decode(state, shown_as, changed, &mut silent);
     let mut changed = decoded.map_err(|status| {
-        let (_, why) = status
+        let (_, reason) = status
             .message()
             .split_once(" cannot be handled as a ")
             .unwrap_or(("", status.message()));
-        Status::internal(why.split_once(": ").map_or(why, |(_, why)| why))
+        Status::internal(reason.split_once(": ").map_or(reason, |(_, reason)| reason))
     })?;
     defaults::apply(state, shown_as, &mut changed)?;
     if !Arc::ptr_eq(resource, shown_as) {
@@ -239,8 +239,8 @@ fn call_one(
             }
         }
         Err(_) if hook.ignores_failures => Ok(ReviewResult::default()),
-        Err(why) => Err(Status::internal(&format!(
-            "failed calling webhook {:?}: {why}",
+        Err(reason) => Err(Status::internal(&format!(
+            "failed calling webhook {:?}: {reason}",
             hook.name
         ))),
     }

@@ -35,8 +35,8 @@ pub(super) fn representation_for(request: &ResourceRequest<'_>) -> Result<(Repre
 
 pub(super) fn get(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
-    let asked = version(request, "resourceVersion")?;
-    check_not_future(state, asked)?;
+    let requested = version(request, "resourceVersion")?;
+    check_not_future(state, requested)?;
     let target = request.target();
     let key = target.key();
     let found = match lagged(state, request) {
@@ -83,11 +83,11 @@ fn version(request: &ResourceRequest<'_>, key: &str) -> Result<Option<u64>> {
 }
 
 /// Rejects a resource version that has not been reached yet.
-fn check_not_future(state: &State, asked: Option<u64>) -> Result<()> {
+fn check_not_future(state: &State, requested: Option<u64>) -> Result<()> {
     let current = state.store.version();
-    match asked.filter(|asked| *asked > current) {
-        Some(asked) => Err(Status::timeout(
-            &format!("Too large resource version: {asked}, current: {current}"),
+    match requested.filter(|requested| *requested > current) {
+        Some(requested) => Err(Status::timeout(
+            &format!("Too large resource version: {requested}, current: {current}"),
             1,
         )
         .cause("ResourceVersionTooLarge", "Too large resource version", "")),
@@ -114,19 +114,19 @@ fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOpti
         "" => None,
         text => Some(Token::decode(text)?),
     };
-    let asked = version(request, "resourceVersion").map_err(|_| bad_list_version(request))?;
-    if token.is_some() && asked.is_some_and(|asked| asked != 0) {
+    let requested = version(request, "resourceVersion").map_err(|_| bad_list_version(request))?;
+    if token.is_some() && requested.is_some_and(|requested| requested != 0) {
         return Err(Status::bad_request(
             "specifying resource version is not allowed when using continue",
         ));
     }
     let exact = match query.get("resourceVersionMatch") {
-        "Exact" => asked,
-        "" if limit > 0 => asked.filter(|asked| *asked > 0),
+        "Exact" => requested,
+        "" if limit > 0 => requested.filter(|requested| *requested > 0),
         _ => None,
     };
     if token.is_none() {
-        check_not_future(state, asked)?;
+        check_not_future(state, requested)?;
     }
     Ok(ListOptions {
         selector,
@@ -353,19 +353,23 @@ pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watc
     let query = &request.call.query;
     let selector = parse_selector(request)?;
     check_watch_options(request)?;
-    let asked = version(request, "resourceVersion").map_err(|_| bad_watch_version(request))?;
-    let asked = asked.unwrap_or(0);
+    let requested = version(request, "resourceVersion").map_err(|_| bad_watch_version(request))?;
+    let requested = requested.unwrap_or(0);
     let send_initial = query
         .find("sendInitialEvents")
         .map(|_| query.flag("sendInitialEvents"));
     let bookmarks = query.flag("allowWatchBookmarks");
-    let initial = send_initial.unwrap_or(asked == 0);
+    let initial = send_initial.unwrap_or(requested == 0);
     let seconds = match query.get("timeoutSeconds") {
         "" => MIN_WATCH_SECONDS,
         text => text.parse().map_err(|_| bad_number("timeoutSeconds", text))?,
     };
     let seconds = if seconds == 0 { MIN_WATCH_SECONDS } else { seconds };
-    let from = if asked == 0 { state.store.version() } else { asked };
+    let from = if requested == 0 {
+        state.store.version()
+    } else {
+        requested
+    };
     Ok(Watch::begin(
         state,
         WatchOptions {

@@ -126,10 +126,10 @@ fn check_metadata(value: &Value, local: bool, errors: &mut FieldErrors) {
 }
 
 fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, errors: &mut FieldErrors) {
-    let home = tree::text(value, &["metadata", "namespace"]);
+    let own_namespace = tree::text(value, &["metadata", "namespace"]);
     if let Some(resource) = resource {
         let namespace = tree::text(resource, &["namespace"]);
-        if namespace != home {
+        if namespace != own_namespace {
             let path = Path::new("spec.resourceAttributes.namespace");
             errors.invalid(&path, namespace, "must match metadata.namespace");
         }

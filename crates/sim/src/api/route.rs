@@ -166,7 +166,7 @@ impl Route {
     #[must_use]
     pub fn resource_path(&self) -> Option<&ResourcePath> {
         match self {
-            Self::Resource(place) => Some(place),
+            Self::Resource(path) => Some(path),
             _ => None,
         }
     }

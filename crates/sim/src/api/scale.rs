@@ -31,8 +31,8 @@ pub(super) fn handle(
     let unset = paths.custom && tree::int(&live, &paths.replicas()).is_none();
     if request.verb == Verb::Get {
         if unset {
-            let why = format!("the spec replicas field {:?} does not exist", paths.spec);
-            return Err(Status::internal(&why));
+            let reason = format!("the spec replicas field {:?} does not exist", paths.spec);
+            return Err(Status::internal(&reason));
         }
         return Ok(ApiResponse::json(200, &view));
     }
@@ -44,8 +44,8 @@ pub(super) fn handle(
         _ => super::parse_body(&request.call.body, "scale")?,
     };
     if unset && tree::int(&sent, &["spec", "replicas"]) == Some(UNSET) {
-        let words = format!("the spec replicas field {:?} cannot be empty", paths.spec);
-        return Err(Status::bad_request(words));
+        let message = format!("the spec replicas field {:?} cannot be empty", paths.spec);
+        return Err(Status::bad_request(message));
     }
     check(request, &sent, &view, paths.custom)?;
     let replicas = tree::int(&sent, &["spec", "replicas"]).unwrap_or(0);

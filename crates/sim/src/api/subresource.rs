@@ -152,15 +152,15 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
     };
     let assigned = tree::text(&pod, &["spec", "nodeName"]);
     if live.meta().deleting {
-        let why = format!(
+        let reason = format!(
             "pod {} is being deleted, cannot be assigned to a host",
             target.name
         );
-        return Err(Status::conflict(POD_BINDING, target.name, &why));
+        return Err(Status::conflict(POD_BINDING, target.name, &reason));
     }
     if !assigned.is_empty() {
-        let why = format!("pod {} is already assigned to node {assigned:?}", target.name);
-        return Err(Status::conflict(POD_BINDING, target.name, &why));
+        let reason = format!("pod {} is already assigned to node {assigned:?}", target.name);
+        return Err(Status::conflict(POD_BINDING, target.name, &reason));
     }
     tree::set(&mut pod, &["spec", "nodeName"], node);
     let mut conditions = tree::list(&pod, &["status", "conditions"]).to_vec();
@@ -268,8 +268,8 @@ fn log(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
         .iter()
         .map(|one| tree::text(one, &["name"]))
         .collect();
-    let asked = request.call.query.get("container");
-    if asked.is_empty() && names.len() > 1 {
+    let requested = request.call.query.get("container");
+    if requested.is_empty() && names.len() > 1 {
         let text = format!(
             "a container name must be specified for pod {}, choose one of: [{}]",
             target.name,
@@ -277,9 +277,9 @@ fn log(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
         );
         return Err(Status::bad_request(text));
     }
-    if !asked.is_empty() && !names.contains(&asked) {
+    if !requested.is_empty() && !names.contains(&requested) {
         return Err(Status::bad_request(format!(
-            "container {asked} is not valid for pod {}",
+            "container {requested} is not valid for pod {}",
             target.name
         )));
     }

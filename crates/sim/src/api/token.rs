@@ -36,10 +36,10 @@ pub(super) fn create(
     let uid = tree::text(&review, &["metadata", "uid"]);
     if !uid.is_empty() && *uid != *account.meta().uid {
         let own = &account.meta().uid;
-        let why = format!(
+        let reason = format!(
             "the UID in the token request ({uid}) does not match the UID of the service account ({own})"
         );
-        return Err(Status::conflict(KIND, target.name, &why));
+        return Err(Status::conflict(KIND, target.name, &reason));
     }
     tree::set_default(&mut review, &["spec", "expirationSeconds"], DEFAULT_SECONDS);
     if tree::list(&review, &["spec", "audiences"]).is_empty() {
@@ -98,8 +98,8 @@ fn owner(state: &State, sent: &Value, context: &Context) -> Value {
 }
 
 fn check_identity(review: &Value, name: &str, namespace: &str) -> Result<()> {
-    let home = tree::text(review, &["metadata", "namespace"]);
-    if !home.is_empty() && home != namespace {
+    let own_namespace = tree::text(review, &["metadata", "namespace"]);
+    if !own_namespace.is_empty() && own_namespace != namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
@@ -150,7 +150,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
             return Err(Status::bad_request(shown));
         }
     };
-    let home = if kind == "node" {
+    let own_namespace = if kind == "node" {
         ""
     } else {
         request.path.namespace.as_str()
@@ -160,7 +160,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
         group: "",
         name: table,
     };
-    let Some(object) = state.store.get(table, &key(home, name)) else {
+    let Some(object) = state.store.get(table, &key(own_namespace, name)) else {
         return Err(Status::not_found(what, name));
     };
     let value = object.value();
@@ -172,7 +172,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
     }
     let wanted = text("uid");
     if !wanted.is_empty() && *wanted != *object.meta().uid {
-        let why = format!(
+        let reason = format!(
             "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
         );
         return Err(Status::conflict(
@@ -181,7 +181,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
                 name: text("kind"),
             },
             name,
-            &why,
+            &reason,
         ));
     }
     let node = tree::text(&value, &["spec", "nodeName"]);

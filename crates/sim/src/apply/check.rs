@@ -49,7 +49,7 @@ fn walk(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<Str
         (Form::Map, Some(map), _) => check_map(map, value, path, errors),
         (Form::List, _, Some(list)) => check_list(list, value, path, errors),
         (Form::Scalar, _, _) => {
-            if let Some(text) = atom.scalar.and_then(|sort| check_scalar(sort, value)) {
+            if let Some(text) = atom.scalar.and_then(|kind| check_scalar(kind, value)) {
                 report(path, &text, errors);
             }
         }
@@ -57,8 +57,8 @@ fn walk(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<Str
     }
 }
 
-fn check_scalar(sort: Scalar, value: &Value) -> Option<String> {
-    match (sort, value) {
+fn check_scalar(kind: Scalar, value: &Value) -> Option<String> {
+    match (kind, value) {
         (Scalar::Number, Value::Number(_))
         | (Scalar::Text, Value::String(_))
         | (Scalar::Bool, Value::Bool(_))

@@ -48,13 +48,13 @@ fn prepare() -> Vec<(&'static str, Value)> {
         trace: false,
         ..Options::default()
     });
-    for home in ["kube-public", "kube-system"] {
+    for namespace in ["kube-public", "kube-system"] {
         controllers::make(
             &mut state,
             "",
             "namespaces",
             "",
-            json!({"metadata": {"name": home}}),
+            json!({"metadata": {"name": namespace}}),
         );
     }
     for (plural, value) in parse(TABLE) {
@@ -100,13 +100,13 @@ fn parse(table: &str) -> Vec<(&'static str, Value)> {
 
 /// Parses the first line of a block.
 fn head(line: &str) -> (&'static str, Value) {
-    let words: Vec<&str> = line.split(' ').collect();
-    let is_role = words.first() == Some(&"role");
+    let fields: Vec<&str> = line.split(' ').collect();
+    let is_role = fields.first() == Some(&"role");
     let mut value = json!({"metadata": {
-        "name": words.get(1), "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "name": fields.get(1), "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
     }});
-    for pair in words.get(2..).unwrap_or(&[]).chunks(2) {
+    for pair in fields.get(2..).unwrap_or(&[]).chunks(2) {
         match pair {
             ["in", namespace] => tree::set(&mut value, &["metadata", "namespace"], *namespace),
             ["label", key] => tree::set(&mut value, &["metadata", "labels", key], "true"),
@@ -137,13 +137,13 @@ fn head(line: &str) -> (&'static str, Value) {
 
 /// Parses a rule or a subject, and returns the list it belongs to.
 fn below(line: &str) -> (&'static str, Value) {
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let fields: Vec<&str> = line.split_whitespace().collect();
     let list = |text: &str| -> Vec<String> {
         text.split(',')
             .map(|one| one.trim_matches('"').to_owned())
             .collect()
     };
-    match words.as_slice() {
+    match fields.as_slice() {
         ["ServiceAccount", name, namespace] => (
             "subjects",
             json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}),

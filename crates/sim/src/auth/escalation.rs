@@ -80,8 +80,8 @@ impl Writer<'_> {
         let gathers =
             |role: &Value| !tree::list(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty();
         if (gathers(new) || old.is_some_and(gathers)) && self.confirm(&Rule::full_authority(), new).is_err() {
-            let why = "must have cluster-admin privileges to use the aggregationRule";
-            return Err(self.forbid(new, why));
+            let reason = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(self.forbid(new, reason));
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Writer<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut why = format!(
+        let mut reason = format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
             self.user.name,
             rule::go_list(&self.user.groups),
@@ -129,16 +129,16 @@ impl Writer<'_> {
                 [one] => one.clone(),
                 many => format!("[{}]", many.join(", ")),
             };
-            why = format!("{why}; resolution errors: [{shown}]");
+            reason = format!("{reason}; resolution errors: [{shown}]");
         }
-        Err(self.forbid(new, &why))
+        Err(self.forbid(new, &reason))
     }
 
-    fn forbid(&self, new: &Value, why: &str) -> Status {
+    fn forbid(&self, new: &Value, reason: &str) -> Status {
         Status::forbidden(
             self.target.resource.qualified(),
             tree::text(new, &["metadata", "name"]),
-            why,
+            reason,
         )
     }
 }

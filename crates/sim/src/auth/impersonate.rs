@@ -227,7 +227,7 @@ impl Mode {
             })?;
         }
         for name in &wanted.groups {
-            let asked = Attributes {
+            let requested = Attributes {
                 group,
                 version: "v1",
                 resource: "groups",
@@ -235,10 +235,13 @@ impl Mode {
                 ..Attributes::default()
             };
             if self != Self::Legacy && name == super::MASTERS {
-                return Err(Attributes { verb: &verb, ..asked }
-                    .rejection(user, "impersonating the system:masters group is not allowed"));
+                return Err(Attributes {
+                    verb: &verb,
+                    ..requested
+                }
+                .rejection(user, "impersonating the system:masters group is not allowed"));
             }
-            leave(asked)?;
+            leave(requested)?;
         }
         for (key, values) in &wanted.extra {
             for name in values {

@@ -51,13 +51,13 @@ pub(super) struct Binding {
 impl Binding {
     /// Returns the description of the binding in the reason for an approval.
     pub(super) fn describe(&self) -> String {
-        let (sort, name) = if self.namespace.is_empty() {
+        let (kind, name) = if self.namespace.is_empty() {
             ("ClusterRoleBinding", self.name.to_string())
         } else {
             ("RoleBinding", format!("{}/{}", self.name, self.namespace))
         };
         format!(
-            "{sort} {name:?} of {} {:?} to {}",
+            "{kind} {name:?} of {} {:?} to {}",
             self.role_kind, self.role, self.subject
         )
     }
@@ -122,8 +122,8 @@ impl Index {
                 let scope = self.scopes.entry(object.meta().namespace.clone()).or_default();
                 for (at, (user, subject, binding)) in bindings(&value).into_iter().enumerate() {
                     let side = if user { &mut scope.users } else { &mut scope.groups };
-                    let place = (object.meta().name.clone(), at);
-                    side.entry(subject).or_default().insert(place, binding);
+                    let position = (object.meta().name.clone(), at);
+                    side.entry(subject).or_default().insert(position, binding);
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Index {
             .iter()
             .filter_map(|group| scope.groups.get(group.as_str()));
         let mut found: Vec<_> = own.into_iter().chain(by_group).flatten().collect();
-        found.sort_by_key(|(place, _)| *place);
+        found.sort_by_key(|(position, _)| *position);
         found.dedup_by(|(one, _), (other, _)| one.0 == other.0);
         found.into_iter().map(|(_, binding)| binding).collect()
     }
@@ -196,14 +196,14 @@ fn bindings(value: &Value) -> Vec<(bool, Box<str>, Binding)> {
     let namespace = tree::text(value, &["metadata", "namespace"]);
     let of_subject = |subject: &Value| {
         let (kind, name) = (tree::text(subject, &["kind"]), tree::text(subject, &["name"]));
-        let home = Some(tree::text(subject, &["namespace"]))
-            .filter(|home| !home.is_empty())
+        let subject_namespace = Some(tree::text(subject, &["namespace"]))
+            .filter(|namespace| !namespace.is_empty())
             .unwrap_or(namespace);
         let (user, key, shown) = match kind {
             "ServiceAccount" => (
                 true,
-                format!("system:serviceaccount:{home}:{name}"),
-                format!("{name}/{home}"),
+                format!("system:serviceaccount:{subject_namespace}:{name}"),
+                format!("{name}/{subject_namespace}"),
             ),
             "Group" => (false, name.to_owned(), name.to_owned()),
             _ => (true, name.to_owned(), name.to_owned()),

@@ -86,7 +86,7 @@ pub(crate) fn verify(
     let body = open(state, token)?;
     let number = |key| tree::int(&body, &[key]).unwrap_or(0);
     let now = state.now().as_seconds();
-    let no_longer = |why: &str| TokenError::Stale(why.to_owned());
+    let no_longer = |cause: &str| TokenError::Stale(cause.to_owned());
     if now - LEEWAY > number("exp") {
         return Err(no_longer("service account token has expired"));
     }
@@ -115,8 +115,8 @@ fn open(state: &State, token: &str) -> Result<Value, TokenError> {
     }
     let own = sign(&state.access.credentials.key, text.as_bytes());
     if tree::text(&head, &["alg"]) != "HS256" || !same(&own, &signature) {
-        let why = "go-jose/go-jose: error in cryptographic primitive";
-        return Err(TokenError::Stale(why.to_owned()));
+        let cause = "go-jose/go-jose: error in cryptographic primitive";
+        return Err(TokenError::Stale(cause.to_owned()));
     }
     Ok(body)
 }
@@ -140,7 +140,7 @@ fn check_bound(state: &State, body: &Value) -> Result<(), TokenError> {
     let own = tree::get(body, &["kubernetes.io"]).cloned().unwrap_or_default();
     let namespace = tree::text(&own, &["namespace"]);
     let text = |kind: &str, key: &str| tree::text(&own, &[kind, key]).to_owned();
-    let no_longer = |why: String| Err(TokenError::Stale(why));
+    let no_longer = |cause: String| Err(TokenError::Stale(cause));
     let (name, uid) = (text("serviceaccount", "name"), text("serviceaccount", "uid"));
     match state
         .store
@@ -148,11 +148,11 @@ fn check_bound(state: &State, body: &Value) -> Result<(), TokenError> {
     {
         None => return no_longer(format!("serviceaccounts {name:?} not found")),
         Some(account) if *account.meta().uid != *uid => {
-            let why = format!(
+            let cause = format!(
                 "service account UID ({}) does not match claim ({uid})",
                 account.meta().uid
             );
-            return no_longer(why);
+            return no_longer(cause);
         }
         Some(_) => {}
     }
@@ -167,8 +167,8 @@ fn check_bound(state: &State, body: &Value) -> Result<(), TokenError> {
         if name.is_empty() || extracted {
             continue;
         }
-        let home = if kind == "node" { "" } else { namespace };
-        match state.store.get(table, &crate::object::key(home, &name)) {
+        let scope = if kind == "node" { "" } else { namespace };
+        match state.store.get(table, &crate::object::key(scope, &name)) {
             None => return no_longer("service account token has been invalidated".to_owned()),
             Some(object) if *object.meta().uid != *uid => {
                 let found = &object.meta().uid;

@@ -18,15 +18,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn error<T>(words: impl Into<String>) -> Result<T, Self> {
-        Err(Self::Error(words.into()))
+    pub(super) fn error<T>(message: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Error(message.into()))
     }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Error(words) => f.write_str(words),
+            Self::Error(message) => f.write_str(message),
             Self::Cost => f.write_str("operation cancelled: actual cost limit exceeded"),
         }
     }

@@ -159,7 +159,7 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
 fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
     if let (Some(a), Some(b)) = (a.number(), b.number()) {
         return number::operate(name, a, b)
-            .map(|result| result.map_err(|words| Failure::Error(words.into())));
+            .map(|result| result.map_err(|detail| Failure::Error(detail.into())));
     }
     match (name, a, b) {
         ("_+_", Val::Text(a), Val::Text(b)) => Some(Ok(Val::text(format!("{a}{b}")))),
@@ -197,15 +197,15 @@ fn at<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
         };
     }
     if let Some(mut items) = of.items() {
-        let place = match index {
+        let position = match index {
             Val::Int(at) => usize::try_from(*at).ok(),
             Val::Uint(at) => usize::try_from(*at).ok(),
             Val::Double(at) if at.fract() == 0.0 && *at >= 0.0 => Some(*at as usize),
             Val::Double(_) => None,
             _ => return Failure::error(NO_OVERLOAD),
         };
-        return match place.filter(|place| *place < items.len()) {
-            Some(place) => Ok(items.swap_remove(place)),
+        return match position.filter(|position| *position < items.len()) {
+            Some(position) => Ok(items.swap_remove(position)),
             None => Failure::error(format!("index out of bounds: {}", shown(index))),
         };
     }
@@ -224,7 +224,7 @@ fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
         Val::Optional(Some(inner)) => at_maybe(inner, index),
         of => match at(of, index) {
             Ok(value) => Ok(Val::Optional(Some(Rc::new(value)))),
-            Err(Failure::Error(words)) if words == NO_OVERLOAD => Failure::error(words),
+            Err(Failure::Error(detail)) if detail == NO_OVERLOAD => Failure::error(detail),
             Err(_) => Ok(Val::Optional(None)),
         },
     }

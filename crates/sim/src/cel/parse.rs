@@ -16,11 +16,11 @@ const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NU
 
 pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
     if source.len() > MAX_LEN {
-        let words = format!(
+        let message = format!(
             "expression code point size exceeds limit: size: {}, limit {MAX_LEN}",
             source.len()
         );
-        return Err(CompileError::new(report("", 0, &words)));
+        return Err(CompileError::new(report("", 0, &message)));
     }
     let mut parser = Parser {
         source,
@@ -60,8 +60,8 @@ impl Parser<'_> {
         last.map_or((0, String::new()), |placed| (placed.at, placed.text.clone()))
     }
 
-    fn fail<T>(&self, at: usize, words: &str) -> Result<T, CompileError> {
-        Err(CompileError::new(report(self.source, at, words)))
+    fn fail<T>(&self, at: usize, message: &str) -> Result<T, CompileError> {
+        Err(CompileError::new(report(self.source, at, message)))
     }
 
     fn is(&self, sign: &str) -> bool {

@@ -25,19 +25,19 @@ impl Controller for Accounts {
         {
             return false;
         }
-        let homes: Vec<String> = state
+        let namespaces: Vec<String> = state
             .store
             .all("namespaces")
             .filter(|object| !object.meta().deleting)
             .map(|object| object.meta().name.to_string())
             .collect();
         let mut busy = false;
-        for home in homes {
+        for namespace in namespaces {
             busy |= make(
                 state,
                 "",
                 "serviceaccounts",
-                &home,
+                &namespace,
                 json!({"metadata": {"name": "default"}}),
             );
         }

@@ -55,14 +55,14 @@ fn empty(state: &mut State, definition: &Value) {
     let name = tree::text(definition, &["metadata", "name"]);
     let now = state.now().rfc3339();
     let mut new = definition.clone();
-    let words = "CustomResource deletion is in progress";
+    let detail = "CustomResource deletion is in progress";
     set_condition(
         &mut new,
         Condition {
             kind: "Terminating",
             status: true,
             reason: "InstanceDeletionInProgress",
-            message: words,
+            message: detail,
         },
         &now,
     );

@@ -266,16 +266,16 @@ fn first(bytes: &[u8]) -> Result<Option<&[u8]>, WireError> {
 }
 
 fn int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
-    let (mut is_text, mut number, mut words) = (false, 0_i64, String::new());
+    let (mut is_text, mut number, mut detail) = (false, 0_i64, String::new());
     for part in parts(bytes) {
         match part? {
             (1, Wire::Number(kind)) => is_text = kind != 0,
             (2, Wire::Number(value)) => number = value as i64,
-            (3, Wire::Bytes(bytes)) => words = text(bytes),
+            (3, Wire::Bytes(bytes)) => detail = text(bytes),
             _ => {}
         }
     }
-    Ok(if is_text { words.into() } else { number.into() })
+    Ok(if is_text { detail.into() } else { number.into() })
 }
 
 fn time(bytes: &[u8]) -> Result<Option<Instant>, WireError> {

@@ -31,9 +31,9 @@ pub fn policy(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     }
     let validations = tree::list(value, &["spec", "validations"]);
     if validations.is_empty() && tree::list(value, &["spec", "auditAnnotations"]).is_empty() {
-        let words = "validations or auditAnnotations must contain at least one item";
-        errors.required(&path.child("validations"), words);
-        errors.required(&path.child("auditAnnotations"), words);
+        let detail = "validations or auditAnnotations must contain at least one item";
+        errors.required(&path.child("validations"), detail);
+        errors.required(&path.child("auditAnnotations"), detail);
     }
     for (at, one) in validations.iter().enumerate() {
         validation(one, &path.child("validations").index(at), errors);
@@ -79,22 +79,22 @@ pub fn binding(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
         errors.required(&path.child("policyName"), "");
     }
     let actions = tree::list(value, &["spec", "validationActions"]);
-    let place = path.child("validationActions");
+    let actions_path = path.child("validationActions");
     if actions.is_empty() {
-        errors.required(&place, "at least one validation action is required");
+        errors.required(&actions_path, "at least one validation action is required");
     }
     let has = |name: &str| actions.iter().any(|action| action == name);
     for (at, action) in actions.iter().enumerate() {
         let text = action.as_str().unwrap_or("");
         if !matches!(text, "Deny" | "Warn" | "Audit") {
-            errors.not_supported(&place.index(at), text, &["Audit", "Deny", "Warn"]);
+            errors.not_supported(&actions_path.index(at), text, &["Audit", "Deny", "Warn"]);
         }
         if actions.iter().take(at).any(|earlier| earlier == action) {
-            errors.duplicate(&place.index(at), text);
+            errors.duplicate(&actions_path.index(at), text);
         }
     }
     if has("Deny") && has("Warn") {
-        let words = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        errors.invalid(&place, actions.to_vec(), words);
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.invalid(&actions_path, actions.to_vec(), detail);
     }
 }

@@ -79,7 +79,9 @@ pub(super) fn refresh(state: &mut State) {
         .into_iter()
         .flat_map(|table| state.store.all(table))
         .map(|object| object.meta().version);
-    let seen = versions.fold((0, 0), |(count, most), version| (count + 1, most.max(version)));
+    let seen = versions.fold((0, 0), |(count, latest), version| {
+        (count + 1, latest.max(version))
+    });
     if seen == state.policies.seen {
         return;
     }

@@ -164,11 +164,11 @@ pub(super) fn run(policy: &Policy, variables: &Variables) -> Vec<Denial> {
             }];
         }
     }
-    let judged = policy
+    let denials = policy
         .validations
         .iter()
         .filter_map(|validation| evaluate(&scope, validation, &mut budget));
-    judged.collect()
+    denials.collect()
 }
 
 /// Returns whether all match conditions hold. A condition that evaluates to false takes precedence over
@@ -179,7 +179,7 @@ fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
         match scope.run(condition, budget) {
             Ok(Val::Bool(false)) => return Ok(false),
             Ok(_) => {}
-            Err(words) => failures.push(words),
+            Err(detail) => failures.push(detail),
         }
     }
     match failures.as_slice() {

@@ -53,7 +53,7 @@ pub(super) fn send(
             (*handler)(&body)
         }
         None => match missing(state, &hook.to) {
-            Some(why) => WebhookReply::Failed(why),
+            Some(cause) => WebhookReply::Failed(cause),
             None if context.internal && !state.webhooks.pending.has_transport => {
                 WebhookReply::Failed(hook.to.unreachable_reason())
             }
@@ -84,12 +84,12 @@ fn missing(state: &State, to: &Destination) -> Option<String> {
 }
 
 fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, WebhookError> {
-    let failed = |why: String| Err(WebhookError::Call(why));
-    let post = |why: &str| format!("Post \"{url}?timeout={}s\": {why}", hook.timeout_seconds);
+    let failed = |cause: String| Err(WebhookError::Call(cause));
+    let post = |cause: &str| format!("Post \"{url}?timeout={}s\": {cause}", hook.timeout_seconds);
     match reply {
         WebhookReply::Response(200..=299, text) => Ok(text),
         WebhookReply::Response(code, text) => failed(response_error(code, &text)),
-        WebhookReply::Failed(why) => failed(post(&why)),
+        WebhookReply::Failed(cause) => failed(post(&cause)),
         WebhookReply::TimedOut => failed(post("context deadline exceeded")),
     }
 }

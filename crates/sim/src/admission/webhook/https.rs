@@ -51,7 +51,7 @@ impl WebhookTransport for HttpsTransport {
             let limit = Duration::from_secs(u64::try_from(call.timeout_seconds).unwrap_or(1));
             match tokio::time::timeout(limit, exchange(&call, resolver.as_ref())).await {
                 Ok(Ok(reply)) => reply,
-                Ok(Err(why)) => WebhookReply::Failed(why),
+                Ok(Err(reason)) => WebhookReply::Failed(reason),
                 Err(_) => WebhookReply::TimedOut,
             }
         })
@@ -115,11 +115,11 @@ async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> 
         }
     };
     found.map_err(|error| {
-        let why = match error.kind() {
+        let reason = match error.kind() {
             io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
             _ => error.to_string(),
         };
-        format!("dial tcp {}:{}: {why}", address.host, address.port)
+        format!("dial tcp {}:{}: {reason}", address.host, address.port)
     })
 }
 

@@ -143,8 +143,8 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult,
 fn parse(text: &str) -> Result<Value, WebhookError> {
     let failed = WebhookError::Call;
     if text.is_empty() {
-        let why = "0-length response with status code: 200 and content type: application/json";
-        return Err(failed(why.into()));
+        let cause = "0-length response with status code: 200 and content type: application/json";
+        return Err(failed(cause.into()));
     }
     let review: Value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
     if !review.is_object() {

@@ -25,9 +25,9 @@ impl Token {
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
-        let wrong = |why: &str| {
+        let wrong = |reason: &str| {
             Status::bad_request(format!(
-                "invalid continue token: continue key is not valid: {why}"
+                "invalid continue token: continue key is not valid: {reason}"
             ))
         };
         let bytes = decode(text).ok_or_else(|| wrong("illegal base64 data"))?;
@@ -71,8 +71,8 @@ fn encode(bytes: &[u8]) -> String {
     for chunk in bytes.chunks(3) {
         let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..=chunk.len() {
-            let letter = bits >> (18 - 6 * place) & 63;
+        for position in 0..=chunk.len() {
+            let letter = bits >> (18 - 6 * position) & 63;
             out.push(char::from(ALPHABET.get(letter as usize).copied().unwrap_or(b'A')));
         }
     }

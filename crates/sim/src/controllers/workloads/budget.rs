@@ -49,11 +49,11 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
 /// Returns the expected number of pods and the desired number of healthy ones.
 fn expectation(state: &State, budget: &Value, pods: &[&Pod]) -> (i64, i64) {
     let field = |name: &str| tree::get(budget, &["spec", name]).filter(|value| !value.is_null());
-    if let Some(most) = field("maxUnavailable") {
+    if let Some(limit) = field("maxUnavailable") {
         let expected = scale(state, pods);
         return (
             expected,
-            (expected - scaled_value(Some(most), expected, Rounding::Up)).max(0),
+            (expected - scaled_value(Some(limit), expected, Rounding::Up)).max(0),
         );
     }
     match field("minAvailable") {
@@ -80,8 +80,8 @@ fn scale(state: &State, pods: &[&Pod]) -> i64 {
 
 /// Returns the Deployment of a ReplicaSet, otherwise the owner itself.
 fn root(state: &State, owner: &Owner) -> Box<str> {
-    let place = state.store.location_of(&owner.uid);
-    let object = place.and_then(|place| state.store.get(&place.table, &place.key));
+    let location = state.store.location_of(&owner.uid);
+    let object = location.and_then(|location| state.store.get(&location.table, &location.key));
     let above = object
         .filter(|_| &*owner.kind == "ReplicaSet")
         .and_then(|object| object.meta().controller());
@@ -89,8 +89,8 @@ fn root(state: &State, owner: &Owner) -> Box<str> {
 }
 
 fn size(state: &State, uid: &str) -> i64 {
-    let place = state.store.location_of(uid);
-    let object = place.and_then(|place| state.store.get(&place.table, &place.key));
+    let location = state.store.location_of(uid);
+    let object = location.and_then(|location| state.store.get(&location.table, &location.key));
     object.map_or(0, |object| {
         tree::int(&object.packed(), &["spec", "replicas"]).unwrap_or(0)
     })

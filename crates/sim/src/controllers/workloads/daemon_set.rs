@@ -271,7 +271,7 @@ impl Sync<'_> {
         }
     }
 
-    fn renew_by_deleting(&self, state: &mut State, most: i64) -> Result<()> {
+    fn renew_by_deleting(&self, state: &mut State, limit: i64) -> Result<()> {
         let (mut missing, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
         for (_, pods) in self
             .by_node
@@ -288,14 +288,14 @@ impl Sync<'_> {
                 _ => missing += 1,
             }
         }
-        let budget = usize::try_from((most - missing).max(0)).unwrap_or(0);
+        let budget = usize::try_from((limit - missing).max(0)).unwrap_or(0);
         for pod in broken.into_iter().chain(candidates.into_iter().take(budget)) {
             drop_pod(state, self.set, pod)?;
         }
         Ok(())
     }
 
-    fn renew_by_surging(&self, state: &mut State, most: i64) -> Result<()> {
+    fn renew_by_surging(&self, state: &mut State, limit: i64) -> Result<()> {
         let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
         for (node, (eligible, pods)) in self.by_node {
             match self.pair(pods) {
@@ -306,7 +306,7 @@ impl Sync<'_> {
                 _ => {}
             }
         }
-        let budget = usize::try_from((most - surging).max(0)).unwrap_or(0);
+        let budget = usize::try_from((limit - surging).max(0)).unwrap_or(0);
         for node in broken.into_iter().chain(candidates.into_iter().take(budget)) {
             self.make(state, node)?;
         }

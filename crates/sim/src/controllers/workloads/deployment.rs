@@ -240,12 +240,12 @@ impl Rollout<'_> {
             .new
             .as_ref()
             .map_or(0, |new| new.replicas() - new.available());
-        let most = self.wanted_pods() - least - waiting;
-        if most <= 0 {
+        let limit = self.wanted_pods() - least - waiting;
+        if limit <= 0 {
             return Ok(false);
         }
         let mut old = std::mem::take(&mut self.old);
-        let outcome = self.drop_unhealthy(&mut old, most);
+        let outcome = self.drop_unhealthy(&mut old, limit);
         self.old = old;
         let dropped = outcome?;
         let available: i64 = self.all().map(ReplicaSet::available).sum();
@@ -258,26 +258,26 @@ impl Rollout<'_> {
         Ok(outcome? + dropped > 0)
     }
 
-    fn drop_unhealthy(&mut self, old: &mut [ReplicaSet], most: i64) -> Result<i64> {
+    fn drop_unhealthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
         let mut dropped = 0;
         for set in old.iter_mut().filter(|set| set.replicas() > 0) {
-            if dropped >= most {
+            if dropped >= limit {
                 break;
             }
-            let take = (most - dropped).min(set.replicas() - set.available()).max(0);
+            let take = (limit - dropped).min(set.replicas() - set.available()).max(0);
             self.resize(set, set.replicas() - take)?;
             dropped += take;
         }
         Ok(dropped)
     }
 
-    fn drop_healthy(&mut self, old: &mut [ReplicaSet], most: i64) -> Result<i64> {
+    fn drop_healthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
         let mut dropped = 0;
         for set in old.iter_mut().filter(|set| set.replicas() > 0) {
-            if dropped >= most {
+            if dropped >= limit {
                 break;
             }
-            let take = set.replicas().min(most - dropped);
+            let take = set.replicas().min(limit - dropped);
             self.resize(set, set.replicas() - take)?;
             dropped += take;
         }
@@ -374,9 +374,9 @@ impl Rollout<'_> {
         let known = tree::int(&self.deployment, &["status", "replicas"]).unwrap_or(0);
         let plan = maths::proportional(self.replicas(), self.max_surge(), known, &sizes);
         for (at, size) in plan {
-            let (want, most) = (self.replicas(), self.replicas() + self.max_surge());
+            let (want, limit) = (self.replicas(), self.replicas() + self.max_surge());
             if let Some(set) = sets.get_mut(at) {
-                let noted = set.note_size(want, most);
+                let noted = set.note_size(want, limit);
                 if set.replicas() != size {
                     self.resize(set, size)?;
                 } else if noted {

@@ -125,8 +125,8 @@ fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<(
     let keys: Vec<Box<str>> = state
         .store
         .dependents(uid)
-        .filter(|place| &*place.table == TABLE)
-        .map(|place| place.key.clone())
+        .filter(|location| &*location.table == TABLE)
+        .map(|location| location.key.clone())
         .collect();
     let mut have = keys
         .iter()

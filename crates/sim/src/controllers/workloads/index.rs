@@ -31,8 +31,8 @@ impl Index {
         state
             .store
             .dependents(uid)
-            .filter(|place| &*place.table == PODS)
-            .filter_map(|place| self.pods.get(&place.key))
+            .filter(|location| &*location.table == PODS)
+            .filter_map(|location| self.pods.get(&location.key))
             .filter(|pod| pod.meta().controller().is_some_and(|owner| &*owner.uid == uid))
             .collect()
     }

@@ -93,7 +93,7 @@ fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, us
     let siblings: Vec<_> = state
         .store
         .dependents(owner)
-        .filter_map(|place| state.store.get(&place.table, &place.key))
+        .filter_map(|location| state.store.get(&location.table, &location.key))
         .collect();
     uids.extend(siblings.iter().map(|sibling| &*sibling.meta().uid));
     uids.sort_unstable();

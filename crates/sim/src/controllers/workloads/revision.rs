@@ -40,8 +40,8 @@ impl Owner<'_> {
         let mut all: Vec<Revision> = state
             .store
             .dependents(uid)
-            .filter(|place| &*place.table == TABLE)
-            .filter_map(|place| act::load(state, TABLE, &place.key))
+            .filter(|location| &*location.table == TABLE)
+            .filter_map(|location| act::load(state, TABLE, &location.key))
             .map(|(object, value)| self.read(object, &value))
             .collect();
         all.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));

@@ -39,8 +39,8 @@ pub(super) fn list_for_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
     let mut sets: Vec<ReplicaSet> = state
         .store
         .dependents(uid)
-        .filter(|place| &*place.table == "replicasets.apps")
-        .filter_map(|place| act::load(state, &place.table, &place.key))
+        .filter(|location| &*location.table == "replicasets.apps")
+        .filter_map(|location| act::load(state, &location.table, &location.key))
         .filter(|(object, _)| object.meta().controller().is_some_and(|owner| &*owner.uid == uid))
         .map(|(object, value)| ReplicaSet { value, object })
         .collect();
@@ -153,10 +153,10 @@ impl ReplicaSet {
     }
 
     /// Sets the desired and maximum replicas annotations; returns whether they changed.
-    pub(super) fn note_size(&mut self, desired: i64, most: i64) -> bool {
+    pub(super) fn note_size(&mut self, desired: i64, limit: i64) -> bool {
         let news = self.annotation(DESIRED) != desired.to_string()
-            || self.annotation(MAX_REPLICAS) != most.to_string();
-        for (name, number) in [(DESIRED, desired), (MAX_REPLICAS, most)] {
+            || self.annotation(MAX_REPLICAS) != limit.to_string();
+        for (name, number) in [(DESIRED, desired), (MAX_REPLICAS, limit)] {
             tree::set(
                 &mut self.value,
                 &["metadata", "annotations", name],
