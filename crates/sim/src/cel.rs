@@ -1,6 +1,7 @@
-//! Expressions (CEL): takes a source and the types of its names, gives a program or the compiler's words for what is wrong with it; takes
-//! values for the names, gives the result. Parsing, typing and the core of evaluation are here, bounded in depth and cost; the libraries of
-//! functions are `kube-cel`'s.
+//! CEL: compiles expressions and evaluates them within depth and cost limits.
+//!
+//! Parser, type checker and core evaluation are implemented here; the Kubernetes function libraries are those of
+//! `kube-cel`.
 
 mod ast;
 mod check;

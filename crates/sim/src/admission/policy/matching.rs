@@ -87,7 +87,7 @@ fn rule_matches(rule: &Value, write: &Write<'_>, resource: &Resource) -> bool {
         Operation::Connect => "CONNECT",
     };
     let namespaced = !target.namespace.is_empty() && resource.namespaced;
-    let in_scope = match tree::text(rule, &["scope"]) {
+    let scope_matches = match tree::text(rule, &["scope"]) {
         "Namespaced" => namespaced,
         "Cluster" => !namespaced,
         _ => true,
@@ -105,7 +105,7 @@ fn rule_matches(rule: &Value, write: &Write<'_>, resource: &Resource) -> bool {
             .map_or("", |object| tree::text(object, &["metadata", "name"])),
         name => name,
     };
-    in_scope
+    scope_matches
         && has("operations", operation)
         && has("apiGroups", &resource.group)
         && has("apiVersions", &resource.version)

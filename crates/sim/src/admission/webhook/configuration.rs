@@ -138,14 +138,14 @@ impl Hook {
         reviewed: &ReviewedWrite<'_>,
         context: &Context,
     ) -> Result<Option<Arc<Resource>>> {
-        let in_namespace = self.selects_namespace(state, reviewed);
-        if !in_namespace.as_ref().map_or(true, |yes| *yes) || !self.selects_object(reviewed) {
+        let namespace_selected = self.selects_namespace(state, reviewed);
+        if !namespace_selected.as_ref().map_or(true, |yes| *yes) || !self.selects_object(reviewed) {
             return Ok(None);
         }
         let Some(shown_as) = self.matched(state, reviewed, context) else {
             return Ok(None);
         };
-        in_namespace?;
+        namespace_selected?;
         if self.conditions.is_empty() {
             return Ok(Some(shown_as));
         }
@@ -237,7 +237,7 @@ impl Rule {
 
     fn matches(&self, resource: &Resource, operation: Operation, subresource: &str) -> bool {
         let has = |list: &[String], one: &str| list.iter().any(|have| have == "*" || have == one);
-        let in_scope = match self.scope.as_str() {
+        let scope_matches = match self.scope.as_str() {
             "Namespaced" => resource.namespaced,
             "Cluster" => !resource.namespaced,
             _ => true,
@@ -246,7 +246,7 @@ impl Rule {
             let (name, sub) = rule.split_once('/').unwrap_or((rule, ""));
             (name == "*" || name == &*resource.plural) && (sub == "*" || sub == subresource)
         };
-        in_scope
+        scope_matches
             && has(&self.operations, operation.name())
             && has(&self.groups, &resource.group)
             && has(&self.versions, &resource.version)
