@@ -32,7 +32,7 @@ impl Source {
             } => self.show_branch(kind, (pipe, list, otherwise), out),
             Node::Template { name, pipe } => {
                 out.extend_from_slice(b"{{template ");
-                out.extend_from_slice(&quote(self.string(name)).as_bytes());
+                out.extend_from_slice(quote(self.string(name)).as_bytes());
                 if let Some(pipe) = pipe {
                     out.push(b' ');
                     self.show_into(pipe, out);
