@@ -147,8 +147,8 @@ fn accept(state: &mut State, name: &str) {
         return;
     };
     let now = state.now().rfc3339();
-    let in_use = naming::names_in_use(state, &live);
-    if let Some(named) = naming::with_accepted_names(&live, &in_use, &now) {
+    let used_names = naming::names_in_use(state, &live);
+    if let Some(named) = naming::with_accepted_names(&live, &used_names, &now) {
         put_status(state, name, &named);
     }
     let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
