@@ -1,5 +1,5 @@
-//! The control loop alone, on the cluster of the current kubeconfig: `bare crds` prints our definitions, `bare` runs until it is
-//! interrupted.
+//! The control loop alone, on the cluster of the current kubeconfig: `bare crds` prints our definitions,
+//! `bare` runs until it is interrupted.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

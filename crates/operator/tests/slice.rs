@@ -1,4 +1,5 @@
-//! The whole operator on the simulator: an Istio gets a healthy control plane, and then nothing is left to do.
+//! The whole operator on the simulator: an Istio gets a healthy control plane, and then nothing is left to
+//! do.
 
 #![allow(
     clippy::unwrap_used,

@@ -43,7 +43,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.push(test_row(
         "each of these invariants broken on purpose, on a real API server",
         "all seen",
-        ("faults::moves_that_break_promises_are_seen", &real),
+        ("faults::violations_are_detected", &real),
     ));
     rows.push(test_row(
         "one planted planner mutant per invariant",

@@ -1,4 +1,4 @@
-//! The cluster's inhabitants: takes a divisor, makes namespaces and pods as a mesh has them, and changes their labels.
+//! Namespaces and pods of the benchmark cluster, divided by a divisor, and changes of their labels.
 
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What the operator costs in a large cluster: takes a divisor of the size, fills a real API server, runs the operator beside it as a
-//! process of its own, and prints lines `figure NAME VALUE UNIT`. Requests are counted from the server's audit log; those of leader
-//! election are left out.
+//! Benchmark of the operator in a large cluster: fills a real API server, runs the operator as a separate
+//! process, and prints lines `figure NAME VALUE UNIT`. Requests are counted from the server's audit log;
+//! those of leader election are left out.
 //!
 //! ```text
 //! bench [DIVISOR]                the measurement
@@ -12,7 +12,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a program for whoever measures"
+    reason = "a benchmark prints"
 )]
 
 mod load;
@@ -75,7 +75,7 @@ async fn measure(divisor: usize) {
     let operator = Operator::start(&server, false);
     server.quiet().await;
     install(&server).await;
-    furnish(&server).await;
+    set_up(&server).await;
     rest(&server, &operator).await;
     events(&server, &operator, &load).await;
     uses(&server).await;
@@ -111,7 +111,7 @@ async fn install(server: &Server) {
 }
 
 /// Two more control planes and four more tags.
-async fn furnish(server: &Server) {
+async fn set_up(server: &Server) {
     for (name, version) in [("two", "v1.28.2"), ("three", "v1.27.9")] {
         let spec = json!({"version": version, "namespace": "istio-system"});
         server
@@ -192,12 +192,12 @@ async fn uses(server: &Server) {
     }
 }
 
-/// A new process finds everything as it should be. What kind of cluster it is, it was told, or asks.
-async fn restart(server: &Server, operator: Operator, name: &str, is_told: bool) -> Operator {
+/// Restarts the operator when nothing has to be changed; it detects the platform unless it is given.
+async fn restart(server: &Server, operator: Operator, name: &str, is_platform_given: bool) -> Operator {
     drop(operator);
     let audit = server.audit();
     let begin = Instant::now();
-    let operator = Operator::start(server, is_told);
+    let operator = Operator::start(server, is_platform_given);
     server.quiet().await;
     let counts = audit.counts();
     figure(&format!("{name}_writes"), counts.writes, "requests");

@@ -1,4 +1,4 @@
-//! The operator as a process of its own: takes a server, gives memory and processor time as the kernel counts them.
+//! The operator as a separate process: memory and CPU time from the kernel.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -41,11 +41,11 @@ fn program() -> (PathBuf, Vec<String>) {
 }
 
 impl Operator {
-    /// Starts it, and tells it what kind of cluster it is, or lets it find out.
-    pub(crate) fn start(server: &Server, is_told: bool) -> Self {
+    /// Starts the operator; it detects the platform unless it is given.
+    pub(crate) fn start(server: &Server, is_platform_given: bool) -> Self {
         let kubeconfig = server.cluster.kubeconfig(OPERATOR);
         let (program, mut arguments) = program();
-        if is_told && !arguments.is_empty() {
+        if is_platform_given && !arguments.is_empty() {
             arguments.push("--platform=kubernetes".to_owned());
         }
         if arguments.is_empty() {

@@ -1,4 +1,4 @@
-//! The API server of the measurement: takes requests in short words, gives what its audit log says the operator asked.
+//! The API server of the benchmark, and the operator's calls from its audit log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 /// Who the operator is.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// A control plane without controllers: what they would do is done by hand, so that nothing disturbs the measurement.
+/// A control plane without controllers, so that nothing else affects the measurement.
 pub(crate) struct Server {
     pub(crate) cluster: Cluster,
     pub(crate) client: Client,
 }
 
-/// What the operator asked since some moment.
+/// Calls of the operator since a point in time.
 pub(crate) struct Counter(Audit);
 
 /// How often it asked.
@@ -198,9 +198,9 @@ impl Server {
     }
 
     pub(crate) async fn accepted(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
-        let (code, answer) = self.call(method, path, body).await;
-        assert!(code < 300, "{method} {path}: {code} {answer}");
-        answer
+        let (code, response) = self.call(method, path, body).await;
+        assert!(code < 300, "{method} {path}: {code} {response}");
+        response
     }
 
     pub(crate) async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
@@ -258,7 +258,7 @@ impl Counter {
             if ["get", "list"].contains(&verb) {
                 continue;
             }
-            // A create does not name its object in the path: each is an object of its own.
+            // A create does not name its object in the path: each counts as one object.
             if verb != "create" {
                 *objects
                     .entry(uri.split('?').next().unwrap_or_default().to_owned())

@@ -1,10 +1,9 @@
-//! How a large migration goes: takes the number of namespaces and workloads and the size of a batch, upgrades such a mesh on the simulator, and prints
-//! how it went.
+//! Benchmark of a large migration: upgrades a mesh on the simulator and prints the figures.
 //!
 //! ```text
-//! migrate NAMESPACES WORKLOADS BATCH             in virtual time: how long it takes, and what is written
-//! migrate --served NAMESPACES WORKLOADS BATCH    the operator as a process of its own: what it needs of memory and processor, `figure NAME VALUE`
-//! migrate --operate KUBECONFIG                   that process
+//! migrate NAMESPACES WORKLOADS BATCH             duration and writes in virtual time
+//! migrate --served NAMESPACES WORKLOADS BATCH    memory and CPU time as `figure NAME VALUE`
+//! migrate --operate KUBECONFIG                   the operator process
 //! ```
 
 #![allow(
@@ -13,7 +12,7 @@
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a program for whoever measures"
+    reason = "a benchmark prints"
 )]
 
 mod served;

@@ -1,4 +1,4 @@
-//! The operator beside a served simulator: takes the size of a mesh, gives the memory and the processor time of the operator's process while workloads move.
+//! Memory and CPU time of the operator's process during a migration, with the simulator served over HTTPS.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use mainstay_testkit::Usage;
 use serde_json::json;
 
 use crate::support::World;
-use crate::support::at;
 use crate::support::calls::OPERATOR;
-use crate::support::made::{NEW, OLD};
+use crate::support::fixtures::{NEW, OLD};
+use crate::support::path;
 use crate::support::scale::{Size, istio, migration, objects, scripts, until};
 use crate::support::world::{Backing, injecting_options};
 
@@ -66,13 +66,13 @@ pub(crate) async fn measure(size: &Size) {
         ..ServeOptions::default()
     };
     let server = Server::start(sim.sim(), &options).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("kubeconfig");
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
     let user = User::named(OPERATOR, &["operators"]);
     server.write_kubeconfig(user, &kubeconfig).unwrap();
     let operator = Process::start(&kubeconfig);
     world.create(istio(OLD, size)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     sim.sim().with(|state| {
         for (who, script) in scripts(size) {
             state.scripts.add(who, script);
@@ -80,7 +80,7 @@ pub(crate) async fn measure(size: &Size) {
     });
     for object in objects(size) {
         world.create(object).await;
-        // Whoever serves needs its turn.
+        // Lets the server run.
         tokio::task::yield_now().await;
     }
     world.pass(size.readiness * 5).await;
@@ -88,7 +88,7 @@ pub(crate) async fn measure(size: &Size) {
     let (before, busy) = (operator.usage().resident(), operator.usage().cpu_time());
     let version = sim.sim().with(|state| state.store.version());
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     // From here on the second control plane and all that is to be moved are known.
     while migration(sim)["migratedWorkloads"].as_u64().unwrap_or(0) == 0 {

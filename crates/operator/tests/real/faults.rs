@@ -1,7 +1,6 @@
-//! A sample of the matrix on a real API server: takes a play of it, a call and a fault, runs it, and compares with the run in which nothing went wrong.
-//! Every fault at every call is left to the simulator.
+//! A sample of the fault matrix on a real API server. Every fault at every call is left to the simulator.
 
-mod control;
+mod negative_control;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -13,15 +12,17 @@ use mainstay_testkit::suite::TestCase;
 use serde_json::Value;
 
 use crate::support::World;
-use crate::support::at::{At, INSTALLED_KINDS, MESH_KINDS};
+use crate::support::availability_log::AvailabilityLog;
 use crate::support::calls::{Call, writes};
-use crate::support::diary::Diary;
-use crate::support::hazard::{Hazard, KINDS, Strike};
-use crate::support::judge::{End, by_type, masked, text_of};
-use crate::support::plays::{Play, each_move, each_play, play};
+use crate::support::fault_scenarios::{
+    FaultScenario, each_fault_scenario, each_migration_scenario, scenario,
+};
+use crate::support::faulty_client::{FaultyClient, InjectedFault, KINDS};
+use crate::support::final_state::{FinalState, masked, panic_message, with_sorted_conditions};
+use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 use crate::support::world::named;
 
-/// A trial per play.
+/// Defines a test per scenario.
 macro_rules! test_cases {
     ($($name:ident),+ $(,)?) => {
         &[$(TestCase {
@@ -31,18 +32,18 @@ macro_rules! test_cases {
     };
 }
 
-pub(crate) const TEST_CASES: &[TestCase] = each_play!(test_cases);
+pub(crate) const TEST_CASES: &[TestCase] = each_fault_scenario!(test_cases);
 
-/// Those in which workloads move: real istiods inject.
-pub(crate) const MOVES: &[TestCase] = each_move!(test_cases);
+/// Scenarios that migrate workloads: real istiods inject.
+pub(crate) const MOVES: &[TestCase] = each_migration_scenario!(test_cases);
 
-/// Whether broken promises would be seen.
+/// Negative control of the checks.
 pub(crate) const CONTROL: &[TestCase] = &[TestCase {
-    name: "faults::moves_that_break_promises_are_seen",
-    start: || Box::pin(control::moves_that_break_promises_are_seen()),
+    name: "faults::violations_are_detected",
+    start: || Box::pin(negative_control::violations_are_detected()),
 }];
 
-/// Faults per play unless `MAINSTAY_MATRIX` says otherwise; the whole would take days.
+/// Faults per scenario unless `MAINSTAY_MATRIX` is set; the whole matrix would take days.
 const FEW: usize = 1;
 const MANY: usize = KINDS.len();
 
@@ -54,19 +55,22 @@ fn share() -> usize {
     }
 }
 
-/// Plays it without faults and then with each.
+/// Runs a scenario without faults and then with each fault of the sample.
 async fn check(name: &str) {
-    let play = play(name);
-    let twin = perform(play, None).await;
-    assert_eq!(twin.broken, [""; 0], "{name}, without any fault");
-    assert_eq!(twin.restless, [""; 0], "{name}, without any fault, is not quiet");
+    let scenario = scenario(name);
+    let baseline = perform(scenario, None).await;
+    assert_eq!(baseline.broken, [""; 0], "{name}, without any fault");
+    assert_eq!(
+        baseline.restless, [""; 0],
+        "{name}, without any fault, is not idle"
+    );
     let mut wrong = Vec::new();
-    let draws = draws(&twin.calls, name);
+    let draws = draws(&baseline.calls, name);
     for draw in &draws {
-        let complaint = strike_one(play, &twin, draw).await;
-        wrong.extend(complaint.map(|complaint| format!("{name} × {complaint}")));
+        let problem = run_first(scenario, &baseline, draw).await;
+        wrong.extend(problem.map(|problem| format!("{name} × {problem}")));
     }
-    let (calls, runs) = (twin.calls.len(), draws.len());
+    let (calls, runs) = (baseline.calls.len(), draws.len());
     println!(
         "matrix {name}: {calls} calls, {runs} runs, {} as without faults",
         runs - wrong.len()
@@ -74,90 +78,89 @@ async fn check(name: &str) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The first of these that happens: a call that one run makes, another may do without. Gives what is wrong with the run.
-async fn strike_one(play: &Play, twin: &Outcome, draw: &[Strike]) -> Option<String> {
-    for strike in draw {
-        println!("{} × {strike:?}", play.name);
-        let run = AssertUnwindSafe(perform_struck(play, *strike));
-        let complaint = match run.catch_unwind().await {
-            Ok(run) if run.is_struck => complaint(twin, &run),
+/// Runs the first of these faults whose call is made, and returns what is wrong with the run.
+async fn run_first(scenario: &FaultScenario, baseline: &Outcome, draw: &[InjectedFault]) -> Option<String> {
+    for injected in draw {
+        println!("{} × {injected:?}", scenario.name);
+        let run = AssertUnwindSafe(perform_with_fault(scenario, *injected));
+        let problem = match run.catch_unwind().await {
+            Ok(run) if run.has_failed => problem(baseline, &run),
             Ok(_) => continue,
-            Err(panic) => Some(format!("never got there: {}", text_of(&*panic))),
+            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
         };
-        return complaint.map(|complaint| format!("{strike:?}: {complaint}"));
+        return problem.map(|problem| format!("{injected:?}: {problem}"));
     }
     Some(format!("none of these calls was ever made: {draw:?}"))
 }
 
-/// Drawn by lot, the same for every run of this program: kind by kind, and of each a fault and a call; after it what to try if that call is never made,
-/// at last a crash.
-fn draws(calls: &[Call], name: &str) -> Vec<Vec<Strike>> {
+/// Returns a fixed random sample: per kind a fault and a call, followed by alternatives if that call is never
+/// made, and at last a crash.
+fn draws(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
     let seed = name
         .bytes()
         .fold(8, |sum: u64, byte| sum * 31 % 65_537 + u64::from(byte));
     let mut random = Random::new(seed);
     let first = random.below(KINDS.len());
-    let count = |sort| calls.iter().filter(|call| call.sort == sort).count();
+    let count = |kind| calls.iter().filter(|call| call.kind == kind).count();
     let draw = |turn: usize| {
-        // What is never read cannot be stale.
+        // A call that is never made cannot fail.
         let possible = KINDS[(first + turn) % KINDS.len()].iter();
-        let mut possible: Vec<_> = possible.filter(|(sort, _)| count(*sort) > 0).collect();
+        let mut possible: Vec<_> = possible.filter(|(kind, _)| count(*kind) > 0).collect();
         let drawn = random.below(possible.len().max(1));
         possible.rotate_left(drawn);
         let all = possible.into_iter().chain(&KINDS[0][..1]);
-        let strikes = all.map(|(sort, fault)| Strike {
-            sort: *sort,
-            number: 1 + random.below(count(*sort)),
+        let faults = all.map(|(kind, fault)| InjectedFault {
+            kind: *kind,
+            number: 1 + random.below(count(*kind)),
             fault: *fault,
         });
-        strikes.collect()
+        faults.collect()
     };
     (0..share()).map(draw).collect()
 }
 
-/// A run in which it strikes. One that ends before it comes to that call (what is told twice in one is told at once in another) is none of
-/// those: then an earlier call is struck.
-async fn perform_struck(play: &Play, mut strike: Strike) -> Outcome {
+/// Runs a scenario so that the fault happens. If a run ends before that call, an earlier call fails instead.
+async fn perform_with_fault(scenario: &FaultScenario, mut injected: InjectedFault) -> Outcome {
     loop {
-        let run = perform(play, Some(strike)).await;
-        if run.is_struck || strike.number == 1 {
+        let run = perform(scenario, Some(injected)).await;
+        if run.has_failed || injected.number == 1 {
             return run;
         }
-        strike.number -= strike.number.div_ceil(8);
+        injected.number -= injected.number.div_ceil(8);
     }
 }
 
-/// What one run came to.
+/// The outcome of a run.
 struct Outcome {
-    end: End,
+    end: FinalState,
     calls: Vec<Call>,
-    /// Writes after all had come to rest.
+    /// Writes after the operator was idle.
     restless: Vec<String>,
     broken: Vec<String>,
-    is_struck: bool,
+    has_failed: bool,
 }
 
-/// One run.
-async fn perform(play: &Play, strike: Option<Strike>) -> Outcome {
-    let world = if play.moves {
+/// Runs a scenario.
+async fn perform(scenario: &FaultScenario, injected: Option<InjectedFault>) -> Outcome {
+    let world = if scenario.migrates {
         World::real_injecting().await
     } else {
         World::real().await
     };
-    (play.before)(&world).await;
+    (scenario.before)(&world).await;
     world.settle().await;
     world.stop_operator().await;
-    disguise(&world, play).await;
-    let diary = Diary::begin(&world).await;
+    transform(&world, scenario).await;
+    let log = AvailabilityLog::begin(&world).await;
     let mark = world.mark();
-    let is_struck = act(&world, play, strike).await;
+    let has_failed = act(&world, scenario, injected).await;
     let calls = world.calls(&mark);
     let mark = world.mark();
     world.pass(Duration::from_secs(1)).await;
     let after = world.calls(&mark);
-    let history = diary.close_unjudged(&world).await;
-    let mut broken = [world.promises.broken(), history.broken_moves()].concat();
-    if !play.destroys {
+    let history = log.close_unchecked(&world).await;
+    let mut broken = [world.plan_checks.violations(), history.migration_violations()].concat();
+    if !scenario.destroys {
         broken.extend(history.lost_injectors());
     }
     let outcome = Outcome {
@@ -165,45 +168,46 @@ async fn perform(play: &Play, strike: Option<Strike>) -> Outcome {
         calls,
         restless: writes(&after).into_iter().map(str::to_owned).collect(),
         broken,
-        is_struck,
+        has_failed,
     };
     world.end().await;
     outcome
 }
 
-/// The operator starts, somebody acts, all comes to rest; an operator that dies is replaced. Gives whether the strike happened.
-async fn act(world: &World, play: &Play, strike: Option<Strike>) -> bool {
+/// Starts the operator and runs the action until the operator is idle; a crashed operator is replaced.
+/// Returns whether the fault happened.
+async fn act(world: &World, scenario: &FaultScenario, injected: Option<InjectedFault>) -> bool {
     let steps = async {
-        (play.act)(world).await;
-        world.rest().await;
+        (scenario.act)(world).await;
+        world.wait_until_idle().await;
     };
-    let Some(strike) = strike else {
+    let Some(injected) = injected else {
         world.start_operator().await;
         steps.await;
         return false;
     };
-    let (client, struck) = Hazard::client(world.operator_client(), strike);
+    let (client, fault_state) = FaultyClient::client(world.operator_client(), injected);
     world.start_operator_with(client);
     tokio::pin!(steps);
     loop {
         tokio::select! {
-            () = &mut steps => return struck.happened.load(Ordering::Relaxed),
-            () = struck.died.notified() => world.restart_operator().await,
+            () = &mut steps => return fault_state.happened.load(Ordering::Relaxed),
+            () = fault_state.crashed.notified() => world.restart_operator().await,
         }
     }
 }
 
-fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
+fn problem(baseline: &Outcome, run: &Outcome) -> Option<String> {
     if !run.broken.is_empty() {
-        return Some(format!("promises broken: {}", run.broken.join("; ")));
+        return Some(format!("invariants violated: {}", run.broken.join("; ")));
     }
-    if let Some(difference) = twin.end.difference(&run.end) {
-        return Some(format!("another end: {difference}"));
+    if let Some(difference) = baseline.end.difference(&run.end) {
+        return Some(format!("another final state: {difference}"));
     }
-    (!run.restless.is_empty()).then(|| format!("not quiet: {:?}", run.restless))
+    (!run.restless.is_empty()).then(|| format!("not idle: {:?}", run.restless))
 }
 
-/// What there is of the mesh, and of the workloads of this play.
+/// Returns the objects of the mesh and the workloads of this scenario.
 async fn objects(world: &World) -> Vec<Value> {
     let mut all = Vec::new();
     for kind in MESH_KINDS {
@@ -216,21 +220,23 @@ async fn objects(world: &World) -> Vec<Value> {
     }
     let spaces = world.known_namespaces();
     for space in &spaces {
-        all.extend(world.get(&At::cluster("Namespace", space)).await);
+        all.extend(world.get(&ObjectPath::cluster_scoped("Namespace", space)).await);
     }
     let apps = world.list("Deployment", "").await.into_iter();
     let apps = apps.filter(|app| spaces.iter().any(|space| app["metadata"]["namespace"] == **space));
     all.extend(apps.map(|app| named("Deployment", app)));
-    all.iter().map(|object| by_type(world.anywhere(object))).collect()
+    all.iter()
+        .map(|object| with_sorted_conditions(world.anywhere(object)))
+        .collect()
 }
 
-/// Makes what is installed look as the play wants it: nothing else may write what it replaces.
-async fn disguise(world: &World, play: &Play) {
+/// Applies the transformation of the scenario to the installed objects.
+async fn transform(world: &World, scenario: &FaultScenario) {
     for kind in INSTALLED_KINDS {
         for object in world.list(kind, "managed-by=sail-operator").await {
             let object = named(kind, object);
-            let at = At::of(&object);
-            match (play.disguise)(vec![object.clone()]).pop() {
+            let at = ObjectPath::of(&object);
+            match (scenario.transform)(vec![object.clone()]).pop() {
                 None => world.delete(&at).await,
                 Some(other) if other != object => {
                     let (code, body) = world

@@ -1,4 +1,5 @@
-//! A hundred workloads move while the operator is killed fifty times: nothing is restarted twice, and the counts are right in the end.
+//! Kills the operator fifty times during a migration of 100 workloads: none is restarted twice, and the
+//! counts are right.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +7,11 @@ use std::time::Duration;
 use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 
-use crate::process::{MOMENTS, Process};
+use crate::process::{CRASH_FAULTS, Process};
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::calls::{Mark, OPERATOR};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::calls::{CallMarker, OPERATOR};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 use crate::support::world::Backing;
 
 pub(crate) const KILLS: &[TestCase] = &[TestCase {
@@ -27,7 +28,7 @@ const LIVES: usize = 50;
 const WORKLOADS: usize = 100;
 const TARGET: &str = "default-v1-29-1";
 
-/// How the workloads of a namespace come by their proxies: labels of the namespace, labels of the templates.
+/// Labels of a namespace and of its templates.
 const LABELS: [(&str, &str); 4] = [
     ("istio.io/rev=default-v1-28-2", ""),
     ("istio-injection=enabled", ""),
@@ -35,26 +36,37 @@ const LABELS: [(&str, &str); 4] = [
     ("istio.io/rev=default-v1-28-2", ""),
 ];
 
-/// A mesh on the old version with so many workloads, all of them up; gives where they are.
-async fn furnish(world: &World, (namespaces, workloads, batch): (usize, usize, usize)) -> Vec<At> {
-    let batched = json!({"batchSize": batch, "delayBetweenBatches": "1s", "readinessTimeout": "10m"});
+/// The size of a mesh.
+struct Size {
+    namespaces: usize,
+    workloads: usize,
+    batch: usize,
+}
+
+/// Creates a mesh of the old version with available workloads, and returns their paths.
+async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
+    let batched = json!({"batchSize": size.batch, "delayBetweenBatches": "1s", "readinessTimeout": "10m"});
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 3,
         "workloadMigration": {"strategy": "Batched", "batched": batched}});
     world
-        .create(made::istio("default", OLD, json!({"updateStrategy": strategy})))
+        .create(fixtures::istio(
+            "default",
+            OLD,
+            json!({"updateStrategy": strategy}),
+        ))
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let mut spaces = Vec::new();
-    for space in 0..namespaces {
+    for space in 0..size.namespaces {
         spaces.push(world.namespace(LABELS[space % LABELS.len()].0).await);
     }
     let mut apps = Vec::new();
-    for number in 0..workloads {
-        let space = number % namespaces;
+    for number in 0..size.workloads {
+        let space = number % size.namespaces;
         let labels = LABELS[space % LABELS.len()].1;
-        let mut app = made::deployment(&spaces[space], &format!("app-{number:03}"), labels, "");
+        let mut app = fixtures::deployment(&spaces[space], &format!("app-{number:03}"), labels, "");
         app["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1.into();
-        apps.push(At::of(&world.create(app).await));
+        apps.push(ObjectPath::of(&world.create(app).await));
     }
     for app in &mut apps {
         app.kind = "Deployment".into();
@@ -67,7 +79,7 @@ async fn furnish(world: &World, (namespaces, workloads, batch): (usize, usize, u
 }
 
 /// Generations of the workloads.
-async fn generations(world: &World, apps: &[At]) -> Vec<i64> {
+async fn generations(world: &World, apps: &[ObjectPath]) -> Vec<i64> {
     let mut all = Vec::new();
     for app in apps {
         all.push(
@@ -80,7 +92,7 @@ async fn generations(world: &World, apps: &[At]) -> Vec<i64> {
 }
 
 async fn migration(world: &World) -> Value {
-    let istio = world.get(&at::istio("default")).await.unwrap();
+    let istio = world.get(&path::istio("default")).await.unwrap();
     istio["status"]["workloadMigration"].clone()
 }
 
@@ -104,19 +116,19 @@ fn kubeconfig(world: &World) -> std::path::PathBuf {
     }
 }
 
-/// How often the operator changed each workload, and what else it was answered.
-struct Asked {
+/// Writes of the operator by kind.
+struct Writes {
     patches: BTreeMap<String, usize>,
     relabels: usize,
     statuses: usize,
     throttled: usize,
 }
 
-fn asked(mark: &Mark) -> Asked {
-    let Mark::Audit(audit) = mark else {
+fn writes(mark: &CallMarker) -> Writes {
+    let CallMarker::Audit(audit) = mark else {
         panic!("no audit log")
     };
-    let mut asked = Asked {
+    let mut writes = Writes {
         patches: BTreeMap::new(),
         relabels: 0,
         statuses: 0,
@@ -126,25 +138,25 @@ fn asked(mark: &Mark) -> Asked {
         if entry.user != OPERATOR {
             continue;
         }
-        asked.throttled += usize::from(entry.code == 429);
+        writes.throttled += usize::from(entry.code == 429);
         let path = entry.uri.split('?').next().unwrap_or_default();
         if entry.verb != "patch" || entry.code != 200 {
             continue;
         }
         if path.contains("/deployments/app-") {
-            *asked.patches.entry(path.to_owned()).or_default() += 1;
+            *writes.patches.entry(path.to_owned()).or_default() += 1;
         } else if path.starts_with("/api/v1/namespaces/app-") {
-            asked.relabels += 1;
+            writes.relabels += 1;
         } else if path.ends_with("/istios/default/status") {
-            asked.statuses += 1;
+            writes.statuses += 1;
         }
     }
-    asked
+    writes
 }
 
-/// Each workload's template has changed exactly once, and the counts are told. Nothing was patched twice that the audit log knows of; how a write ended
-/// whose author died meanwhile, it may not know.
-async fn check(world: &World, apps: &[At], before: &[i64], mark: &Mark) -> Value {
+/// Checks that each template changed exactly once and that the counts are right. The audit log may lack the
+/// result of a write whose client was killed.
+async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMarker) -> Value {
     let after = generations(world, apps).await;
     for ((app, before), after) in apps.iter().zip(before).zip(&after) {
         assert_eq!(*after, before + 1, "{app}: its template changed once");
@@ -152,7 +164,7 @@ async fn check(world: &World, apps: &[At], before: &[i64], mark: &Mark) -> Value
         let history = &object["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
         assert_eq!(history, "2", "{app}: one restart is one revision more");
     }
-    let patches = asked(mark).patches;
+    let patches = writes(mark).patches;
     assert!(
         patches.values().all(|count| *count == 1),
         "each once: {patches:?}"
@@ -170,42 +182,50 @@ async fn check(world: &World, apps: &[At], before: &[i64], mark: &Mark) -> Value
     status
 }
 
-/// How many writes the next operator is granted, so that fifty of them die all over the migration and none is left without work: how many writes a
-/// workload takes depends on how busy the machine is, since what is told of several at once is told once.
+/// Returns the number of writes until the next operator is killed, so that fifty kills are spread over the
+/// migration. Several status changes may share one write, so the number per workload varies.
 fn writes_of_life(lives: usize, moved: usize) -> usize {
-    // A batch may be on its way that is not counted yet.
+    // A running batch is not counted yet.
     let due = lives * (WORKLOADS - 20) / LIVES;
     if moved < due { 2 + lives % 6 } else { 1 + lives % 2 }
 }
 
 async fn nothing_is_restarted_twice() {
     let world = World::real_injecting().await;
-    let apps = furnish(&world, (10, WORKLOADS, 10)).await;
+    let apps = create_mesh(
+        &world,
+        Size {
+            namespaces: 10,
+            workloads: WORKLOADS,
+            batch: 10,
+        },
+    )
+    .await;
     world.stop_operator().await;
     let (before, mark) = (generations(&world, &apps).await, world.mark());
     let begin = std::time::Instant::now();
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     let kubeconfig = kubeconfig(&world);
     // The new control plane comes up first; the operator is killed while workloads move.
     let first = Process::start(&kubeconfig, None);
     world
-        .until_object(&at::istio("default"), "moves workloads", |istio| {
+        .until_object(&path::istio("default"), "moves workloads", |istio| {
             let status = &istio["status"]["workloadMigration"];
             status["targetRevision"] == TARGET && status["state"] == "InProgress"
         })
         .await;
     drop(first);
-    let (mut kills, mut moments) = (1, [0; 3]);
+    let (mut kills, mut crashes) = (1, [0; 3]);
     while kills < LIVES {
         let moved = migration(&world).await["migratedWorkloads"].as_u64().unwrap_or(0);
-        let death = (writes_of_life(kills, moved as usize), kills % MOMENTS.len());
+        let death = (writes_of_life(kills, moved as usize), kills % CRASH_FAULTS.len());
         let life = Process::start(&kubeconfig, Some(death));
         if !life.kill_at_last_write(until_over(&world)).await {
             break;
         }
-        moments[kills % MOMENTS.len()] += 1;
+        crashes[kills % CRASH_FAULTS.len()] += 1;
         kills += 1;
     }
     let left = migration(&world).await;
@@ -213,18 +233,18 @@ async fn nothing_is_restarted_twice() {
     until_over(&world).await;
     let took = begin.elapsed();
     let status = check(&world, &apps, &before, &mark).await;
-    let asked = asked(&mark);
+    let writes = writes(&mark);
     println!(
-        "migration kills: {kills} kills (one between writes, {} before, {} during, {} after one), the last with {} of 100 workloads moved; each restarted once, \
-         {} of {} told as moved, {} statuses, {} namespaces relabelled, {:.0} s",
-        moments[0],
-        moments[1],
-        moments[2],
+        "migration kills: {kills} kills (one between writes, {} before, {} during, {} after one), the last with {} of 100 workloads migrated; each restarted once, \
+         {} of {} workloads reported as migrated, {} statuses, {} namespaces relabelled, {:.0} s",
+        crashes[0],
+        crashes[1],
+        crashes[2],
         left["migratedWorkloads"],
         status["migratedWorkloads"],
         status["totalWorkloads"],
-        asked.statuses,
-        asked.relabels,
+        writes.statuses,
+        writes.relabels,
         took.as_secs_f64(),
     );
     assert_eq!(
@@ -236,10 +256,18 @@ async fn nothing_is_restarted_twice() {
     world.end().await;
 }
 
-/// The proposal's scale test: a hundred namespaces, two hundred Deployments, the operator as a process of its own.
+/// The scale test of the proposal: 100 namespaces and 200 Deployments, with the operator as a process.
 async fn two_hundred_workloads() {
     let world = World::real_injecting().await;
-    let apps = furnish(&world, (100, 200, 20)).await;
+    let apps = create_mesh(
+        &world,
+        Size {
+            namespaces: 100,
+            workloads: 200,
+            batch: 20,
+        },
+    )
+    .await;
     world.stop_operator().await;
     let operator = Process::start(&kubeconfig(&world), None);
     world.pass(Duration::from_secs(5)).await;
@@ -247,31 +275,31 @@ async fn two_hundred_workloads() {
     let (before, mark) = (generations(&world, &apps).await, world.mark());
     let (rest, _) = operator.memory();
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     until_over(&world).await;
     world.settle().await;
     let (after, peak) = operator.memory();
     let status = check(&world, &apps, &before, &mark).await;
-    let asked = asked(&mark);
+    let writes = writes(&mark);
     let batches = status["batched"]["totalBatches"].as_u64().unwrap();
-    let moment = |key: &str| status[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-    let took = moment("completionTime").duration_since(moment("startTime"));
+    let time = |key: &str| status[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let took = time("completionTime").duration_since(time("startTime"));
     println!(
         "migration real 200: {batches} batches took {} s; 200 workloads patched once each, {} of 50 namespaces, {} statuses (at most {}), {} throttled; \
          memory {rest:.1} MiB before, {after:.1} MiB after, {peak:.1} MiB at its peak",
         took.as_secs(),
-        asked.relabels,
-        asked.statuses,
+        writes.relabels,
+        writes.statuses,
         2 * batches + 200,
-        asked.throttled,
+        writes.throttled,
     );
-    assert_eq!(asked.patches.len(), apps.len(), "nobody died");
-    assert_eq!((asked.relabels, asked.throttled), (50, 0));
+    assert_eq!(writes.patches.len(), apps.len(), "no operator was killed");
+    assert_eq!((writes.relabels, writes.throttled), (50, 0));
     assert!(
-        asked.statuses as u64 <= 2 * batches + 200 + 10,
+        writes.statuses as u64 <= 2 * batches + 200 + 10,
         "{}",
-        asked.statuses
+        writes.statuses
     );
     assert!(
         after <= rest * 1.5,

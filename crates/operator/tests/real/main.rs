@@ -1,4 +1,4 @@
-//! Every scenario on a real API server, one named trial each: those of a lane share a server, and each takes away what it made.
+//! Every scenario on a real API server, as one test each. The tests of a thread share a server.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,17 +25,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::suite::{self, TestCase};
 use support::World;
-use support::diary::FIGURES;
-use support::real::ISTIODS;
+use support::availability_log::FIGURES;
+use support::real_cluster::ISTIODS;
 
-/// A trial per scenario.
+/// Defines a test per scenario.
 macro_rules! test_cases {
-    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($(TestCase {
-            name: concat!(stringify!($room), "::", stringify!($name)),
+            name: concat!(stringify!($module), "::", stringify!($name)),
             start: || Box::pin(async {
                 let world = World::real().await;
-                scenarios::$room::$name(world).await.end().await;
+                scenarios::$module::$name(world).await.end().await;
             }),
         }),+),+]
     };
@@ -43,12 +43,12 @@ macro_rules! test_cases {
 
 /// The same for a migration: real istiods inject.
 macro_rules! migrations {
-    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($(TestCase {
-            name: concat!("migration::", stringify!($room), "::", stringify!($name)),
+            name: concat!("migration::", stringify!($module), "::", stringify!($name)),
             start: || Box::pin(async {
                 let world = World::real_injecting().await;
-                scenarios::migration::$room::$name(world).await.end().await;
+                scenarios::migration::$module::$name(world).await.end().await;
                 MIGRATED.fetch_add(1, Ordering::Relaxed);
             }),
         }),+),+]
@@ -57,12 +57,12 @@ macro_rules! migrations {
 
 const MIGRATIONS: &[TestCase] = scenarios::migration::each_migration!(migrations);
 
-/// How many of them passed.
+/// Number of passed migration scenarios.
 static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[TestCase] = scenarios::each!(test_cases);
 
-/// A trial is mostly waiting, for control planes, for batches, for what shall not happen: two cores carry three.
+/// Tests mostly wait, so there is one more than cores.
 fn lanes() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get) + 1
 }
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         input::TEST_CASES,
         takeover::TEST_CASES,
         faults::TEST_CASES,
-        // Those that inject. The two that keep the cores busy are apart: beside each other they would hold up everybody's clocks.
+        // Those that inject. The two that need most CPU time are apart, so that they do not delay the others.
         kill::KILLS,
         MIGRATIONS,
         kill::SCALE,

@@ -1,6 +1,5 @@
-//! The operator as a process of its own, which can be killed: takes the user's kubeconfig and the write at which it dies, gives its memory.
-//!
-//! The process is this program again. At its last write it says so and waits; whoever started it kills it then, with a signal that nobody can catch.
+//! The operator as a process that can be killed at a write. The process is this program: at the write it
+//! prints a line and waits for SIGKILL.
 
 use std::future::Future;
 use std::io::Write as _;
@@ -18,16 +17,16 @@ use mainstay_testkit::{Usage, isolation};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::support::calls::Sort;
-use crate::support::hazard::{Fault, Hazard, Strike};
+use crate::support::calls::CallKind;
+use crate::support::faulty_client::{Fault, FaultyClient, InjectedFault};
 
-/// Asks this program to be the operator.
+/// Runs this program as the operator.
 const OPERATE: &str = "--operate=";
-/// Tells it when to die: at which write, and when about it.
+/// The write at which it is killed, and the kind of crash.
 const DIE: &str = "--die=";
 
-/// When about a write.
-pub(crate) const MOMENTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
+/// The kinds of crash at a write.
+pub(crate) const CRASH_FAULTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
 
 /// A running operator; it is killed with this value.
 pub(crate) struct Process {
@@ -35,12 +34,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it; with `death`, it waits for its end at that write, and at which of the [`MOMENTS`] about it.
-    pub(crate) fn start(kubeconfig: &Path, death: Option<(usize, usize)>) -> Self {
+    /// Starts the operator; with `crash`, it waits at that write (number and index of [`CRASH_FAULTS`]).
+    pub(crate) fn start(kubeconfig: &Path, crash: Option<(usize, usize)>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(format!("{OPERATE}{}", kubeconfig.display()));
-        if let Some((write, moment)) = death {
-            command.arg(format!("{DIE}{write}:{moment}"));
+        if let Some((write, fault)) = crash {
+            command.arg(format!("{DIE}{write}:{fault}"));
         }
         let child = command
             .stdin(Stdio::null())
@@ -51,7 +50,7 @@ impl Process {
         Self { child }
     }
 
-    /// Kills it once it is at its last write; says whether it came to that before `rest` was over.
+    /// Kills the process at its last write. Returns whether that happened before `rest` completed.
     pub(crate) async fn kill_at_last_write(mut self, rest: impl Future<Output = ()>) -> bool {
         let mut lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
         let came = tokio::select! {
@@ -62,7 +61,7 @@ impl Process {
         came
     }
 
-    /// Its resident memory in MiB, now and at its peak.
+    /// Returns current and peak resident memory in MiB.
     pub(crate) fn memory(&self) -> (f64, f64) {
         let number = isolation::pid_outside(self.child.id().unwrap());
         let usage = Usage::for_process(number);
@@ -70,39 +69,39 @@ impl Process {
     }
 }
 
-/// Runs the operator if this program was asked to.
+/// Runs the operator if this process was started for it.
 pub(crate) fn operate() -> bool {
     let argument = |flag: &str| std::env::args().find_map(|text| text.strip_prefix(flag).map(str::to_owned));
     let Some(kubeconfig) = argument(OPERATE) else {
         return false;
     };
-    let death = argument(DIE).map(|text| {
-        let (write, moment) = text.split_once(':').unwrap();
-        Strike {
-            sort: Sort::Write,
+    let crash = argument(DIE).map(|text| {
+        let (write, fault) = text.split_once(':').unwrap();
+        InjectedFault {
+            kind: CallKind::Write,
             number: write.parse().unwrap(),
-            fault: MOMENTS[moment.parse::<usize>().unwrap()],
+            fault: CRASH_FAULTS[fault.parse::<usize>().unwrap()],
         }
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(live(&kubeconfig, death));
+    runtime.block_on(run_operator(&kubeconfig, crash));
     true
 }
 
-async fn live(kubeconfig: &str, death: Option<Strike>) {
+async fn run_operator(kubeconfig: &str, crash: Option<InjectedFault>) {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
         .await
         .unwrap();
     let mut client = mainstay_cluster::connect::connect(config).unwrap();
-    if let Some(strike) = death {
-        let (mortal, struck) = Hazard::client(client, strike);
-        client = mortal;
+    if let Some(injected) = crash {
+        let (faulty, fault_state) = FaultyClient::client(client, injected);
+        client = faulty;
         tokio::spawn(async move {
-            struck.died.notified().await;
+            fault_state.crashed.notified().await;
             println!("now");
             let _ = std::io::stdout().flush();
         });

@@ -1,4 +1,4 @@
-//! A mesh that Helm installed, release Secrets and all, as the Sail Operator has it install: our operator is started, and nothing
+//! Takeover of a mesh that Helm installed as the Sail Operator does: our operator starts, and nothing
 //! restarts. The real `helm` installs; this program is its post-renderer.
 
 use std::io::Read as _;
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::support::World;
-use crate::support::at::{self, At, INSTALLED_KINDS};
 use crate::support::calls;
-use crate::support::made::{self, NEW};
+use crate::support::fixtures::{self, NEW};
+use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
 use crate::support::world::Backing;
 
 /// Who installs.
@@ -29,7 +29,8 @@ pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
 /// Asks this program to be the post-renderer.
 const POST_RENDER: &str = "--post-render=";
 
-/// Adds owner and label to every object, as the Sail Operator's post-renderer does. Says whether it was asked to.
+/// Adds owner and label to every object, as the Sail Operator's post-renderer does. Returns false without the
+/// argument.
 pub(crate) fn post_render() -> bool {
     let Some(owner) =
         std::env::args().find_map(|argument| argument.strip_prefix(POST_RENDER).map(str::to_owned))
@@ -49,12 +50,12 @@ pub(crate) fn post_render() -> bool {
 
 async fn nothing_restarts() {
     let world = World::real().await;
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world.settle().await;
     world.stop_operator().await;
     remove_installed(&world).await;
-    let revision = world.get(&at::revision("default")).await.unwrap();
+    let revision = world.get(&path::revision("default")).await.unwrap();
     install(
         &world,
         "istiod",
@@ -66,7 +67,7 @@ async fn nothing_restarts() {
     let mut values = revision["spec"]["values"].clone();
     values["defaultRevision"] = "default".into();
     install(&world, "base", "sail-operator", &revision, values).await;
-    let istiod = At::inside("Deployment", "istio-system", "istiod");
+    let istiod = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
     world
         .until_object(&istiod, "is ready again", |object| {
             object["status"]["readyReplicas"] == 1
@@ -88,12 +89,12 @@ async fn nothing_restarts() {
     );
     assert_eq!(writes, [""; 0]);
     assert_eq!(before, after);
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let secrets = world.list("Secret", "owner=helm").await;
     assert_eq!(secrets.len(), 2, "the release Secrets are theirs");
     for mut secret in secrets {
         secret["kind"] = "Secret".into();
-        world.delete(&At::of(&secret)).await;
+        world.delete(&ObjectPath::of(&secret)).await;
     }
     world.end().await;
 }
@@ -104,7 +105,7 @@ async fn remove_installed(world: &World) {
         for kind in INSTALLED_KINDS {
             for mut object in world.list(kind, selector).await {
                 object["kind"] = kind.into();
-                let at = At::of(&object);
+                let at = ObjectPath::of(&object);
                 world.delete(&at).await;
                 world.until_gone(&at).await;
             }
@@ -146,9 +147,9 @@ async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, 
     let Backing::Real(real) = &world.backing else {
         panic!("no real server")
     };
-    let folder = tempfile::tempdir().unwrap();
-    write_chart(chart, folder.path());
-    let file = folder.path().join("values.json");
+    let directory = tempfile::tempdir().unwrap();
+    write_chart(chart, directory.path());
+    let file = directory.path().join("values.json");
     std::fs::write(&file, values.to_string()).unwrap();
     let owner = json!({
         "apiVersion": "sailoperator.io/v1",
@@ -161,7 +162,7 @@ async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, 
     let output = Command::new(peer("helm3").unwrap())
         .arg("install")
         .arg(format!("default-{chart}"))
-        .arg(folder.path().join(chart))
+        .arg(directory.path().join(chart))
         .args([
             "--namespace",
             namespace,
@@ -175,7 +176,7 @@ async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, 
         .arg("--post-renderer-args")
         .arg(format!("{POST_RENDER}{owner}"))
         .env("KUBECONFIG", real.cluster.kubeconfig("admin"))
-        .env("HOME", folder.path())
+        .env("HOME", directory.path())
         .stdin(Stdio::null())
         .output()
         .await
@@ -187,11 +188,11 @@ async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, 
     );
 }
 
-fn write_chart(chart: &str, folder: &Path) {
+fn write_chart(chart: &str, directory: &Path) {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(NEW).unwrap();
     for (name, bytes) in catalog.chart(&version, Flavour::Operator, chart).unwrap() {
-        let path = folder.join(chart).join(&name);
+        let path = directory.join(chart).join(&name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }

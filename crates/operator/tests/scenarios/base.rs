@@ -1,17 +1,18 @@
-//! What a cluster has once (chart `base`): it comes with whoever is called `default`, and names that one's revision.
+//! The chart `base`, installed once per cluster: it exists with the revision or tag `default` and refers to
+//! it.
 
 use serde_json::json;
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW};
+use crate::support::fixtures::{self, NEW};
+use crate::support::path::{self, ObjectPath};
 
-fn validator() -> At {
-    at::validator("istiod-default-validator")
+fn validator() -> ObjectPath {
+    path::validator("istiod-default-validator")
 }
 
-fn reader(namespace: &str) -> At {
-    At::inside("ServiceAccount", namespace, "istio-reader-service-account")
+fn reader(namespace: &str) -> ObjectPath {
+    ObjectPath::namespaced("ServiceAccount", namespace, "istio-reader-service-account")
 }
 
 async fn names(world: &World, service: &str, namespace: &str) {
@@ -25,11 +26,11 @@ async fn names(world: &World, service: &str, namespace: &str) {
 
 pub async fn comes_and_goes_with_the_default_revision(world: World) -> World {
     world
-        .create(made::revision("default", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
     names(&world, "istiod", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
-    world.delete(&at::revision("default")).await;
+    world.delete(&path::revision("default")).await;
     world.until_gone(&validator()).await;
     world.until_gone(&reader("istio-system")).await;
     world
@@ -37,14 +38,16 @@ pub async fn comes_and_goes_with_the_default_revision(world: World) -> World {
 
 pub async fn comes_and_goes_with_the_default_tag(world: World) -> World {
     world
-        .create(made::revision("mine", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
-    world.until_state(&at::revision("mine"), "Healthy").await;
+    world.until_state(&path::revision("mine"), "Healthy").await;
     assert!(world.get(&validator()).await.is_none());
-    world.create(made::tag("default", "IstioRevision", "mine")).await;
+    world
+        .create(fixtures::tag("default", "IstioRevision", "mine"))
+        .await;
     names(&world, "istiod-mine", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
-    world.delete(&at::tag("default")).await;
+    world.delete(&path::tag("default")).await;
     world.until_gone(&validator()).await;
     world.until_gone(&reader("istio-system")).await;
     world
@@ -52,7 +55,7 @@ pub async fn comes_and_goes_with_the_default_tag(world: World) -> World {
 
 pub async fn its_objects_are_restored(world: World) -> World {
     world
-        .create(made::revision("default", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
     names(&world, "istiod", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
@@ -65,7 +68,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
         .edit(
             &validator(),
-            json!([{"op": "replace", "path": path, "value": "nobody"}]),
+            json!([{"op": "replace", "path": path, "value": "other"}]),
         )
         .await;
     names(&world, "istiod", "istio-system").await;
@@ -75,14 +78,16 @@ pub async fn its_objects_are_restored(world: World) -> World {
 pub async fn follows_the_tag_within_a_namespace(world: World) -> World {
     for name in ["one", "two"] {
         world
-            .create(made::revision(name, NEW, "istio-system", json!({})))
+            .create(fixtures::revision(name, NEW, "istio-system", json!({})))
             .await;
-        world.until_state(&at::revision(name), "Healthy").await;
+        world.until_state(&path::revision(name), "Healthy").await;
     }
-    world.create(made::tag("default", "IstioRevision", "one")).await;
+    world
+        .create(fixtures::tag("default", "IstioRevision", "one"))
+        .await;
     names(&world, "istiod-one", "istio-system").await;
     let target = json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": "two"}}});
-    world.patch(&at::tag("default"), target).await;
+    world.patch(&path::tag("default"), target).await;
     names(&world, "istiod-two", "istio-system").await;
     world
 }
@@ -91,15 +96,17 @@ pub async fn follows_the_tag_to_another_namespace(world: World) -> World {
     let other = world.namespace("").await;
     for (name, namespace) in [("one", "istio-system"), ("two", other.as_str())] {
         world
-            .create(made::revision(name, NEW, namespace, json!({})))
+            .create(fixtures::revision(name, NEW, namespace, json!({})))
             .await;
-        world.until_state(&at::revision(name), "Healthy").await;
+        world.until_state(&path::revision(name), "Healthy").await;
     }
-    world.create(made::tag("default", "IstioRevision", "one")).await;
+    world
+        .create(fixtures::tag("default", "IstioRevision", "one"))
+        .await;
     names(&world, "istiod-one", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
     let target = json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": "two"}}});
-    world.patch(&at::tag("default"), target).await;
+    world.patch(&path::tag("default"), target).await;
     names(&world, "istiod-two", &other).await;
     world.until_there(&reader(&other)).await;
     world.until_gone(&reader("istio-system")).await;

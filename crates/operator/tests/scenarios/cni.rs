@@ -6,59 +6,59 @@ use mainstay_sim::script::Script;
 
 use super::revision::replace_pods;
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
-fn daemon_set() -> At {
-    At::inside("DaemonSet", "istio-cni", "istio-cni-node")
+fn daemon_set() -> ObjectPath {
+    ObjectPath::namespaced("DaemonSet", "istio-cni", "istio-cni-node")
 }
 
 pub async fn installs_updates_and_goes(world: World) -> World {
-    world.create(made::cni(json!({"version": OLD}))).await;
-    world.until_state(&at::cni(), "Healthy").await;
+    world.create(fixtures::cni(json!({"version": OLD}))).await;
+    world.until_state(&path::cni(), "Healthy").await;
     let set = world.until_there(&daemon_set()).await;
     assert_eq!(
         set["metadata"]["annotations"]["meta.helm.sh/release-name"],
         "istio-cni"
     );
-    world.patch(&at::cni(), json!({"spec": {"version": NEW}})).await;
+    world.patch(&path::cni(), json!({"spec": {"version": NEW}})).await;
     world
         .until_object(&daemon_set(), "runs the new image", |set| {
             let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
             image.is_some_and(|image| image.ends_with(":1.29.1"))
         })
         .await;
-    world.until_state(&at::cni(), "Healthy").await;
+    world.until_state(&path::cni(), "Healthy").await;
     let values = json!({"spec": {"values": {"cni": {"podLabels": {"scenario": "update"}}}}});
-    world.patch(&at::cni(), values).await;
+    world.patch(&path::cni(), values).await;
     world
         .until_object(&daemon_set(), "has the label", |set| {
             set["spec"]["template"]["metadata"]["labels"]["scenario"] == "update"
         })
         .await;
-    world.delete(&at::cni()).await;
-    world.until_gone(&at::cni()).await;
+    world.delete(&path::cni()).await;
+    world.until_gone(&path::cni()).await;
     world.until_gone(&daemon_set()).await;
     world
 }
 
 pub async fn readiness_follows_the_daemon_set(world: World) -> World {
-    world.behave("istio-cni", "istio-cni-node", Script::never_ready());
-    world.create(made::cni(json!({}))).await;
-    world.until_state(&at::cni(), "DaemonSetNotReady").await;
-    world.behave("istio-cni", "istio-cni-node", Script::default());
+    world.set_script("istio-cni", "istio-cni-node", Script::never_ready());
+    world.create(fixtures::cni(json!({}))).await;
+    world.until_state(&path::cni(), "DaemonSetNotReady").await;
+    world.set_script("istio-cni", "istio-cni-node", Script::default());
     replace_pods(&world, "istio-cni", "k8s-app=istio-cni-node").await;
-    world.until_condition(&at::cni(), "Ready=True/Ready").await;
-    world.until_state(&at::cni(), "Healthy").await;
+    world.until_condition(&path::cni(), "Ready=True/Ready").await;
+    world.until_state(&path::cni(), "Healthy").await;
     world
 }
 
 pub async fn its_objects_are_restored(world: World) -> World {
-    world.create(made::cni(json!({}))).await;
-    world.until_state(&at::cni(), "Healthy").await;
+    world.create(fixtures::cni(json!({}))).await;
+    world.until_state(&path::cni(), "Healthy").await;
     world
-        .quiet("pull secrets of a service account", async |world| {
-            let account = At::inside("ServiceAccount", "istio-cni", "istio-cni");
+        .assert_no_calls("pull secrets of a service account", async |world| {
+            let account = ObjectPath::namespaced("ServiceAccount", "istio-cni", "istio-cni");
             let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
             world.patch(&account, secrets).await;
         })
@@ -76,10 +76,10 @@ pub async fn its_objects_are_restored(world: World) -> World {
             set.pointer(path) == before.as_ref()
         })
         .await;
-    let map = At::inside("ConfigMap", "istio-cni", "istio-cni-config");
+    let map = ObjectPath::namespaced("ConfigMap", "istio-cni", "istio-cni-config");
     world.delete(&map).await;
     world.until_there(&map).await;
-    let role = At::cluster("ClusterRole", "istio-cni");
+    let role = ObjectPath::cluster_scoped("ClusterRole", "istio-cni");
     world.delete(&role).await;
     world.until_there(&role).await;
     world
@@ -88,28 +88,36 @@ pub async fn its_objects_are_restored(world: World) -> World {
 pub async fn a_namespace_that_comes_later(world: World) -> World {
     let namespace = format!("{}-later", world.namespace("").await);
     world
-        .create(made::cni(json!({"namespace": namespace.clone()})))
+        .create(fixtures::cni(json!({"namespace": namespace.clone()})))
         .await;
     world
-        .until_condition(&at::cni(), "Reconciled=False/ReconcileError")
+        .until_condition(&path::cni(), "Reconciled=False/ReconcileError")
         .await;
     world.settle().await;
-    world.create(made::namespace(&namespace, "")).await;
-    world.until_state(&at::cni(), "Healthy").await;
-    world.delete(&at::cni()).await;
-    world.until_gone(&at::cni()).await;
-    world.delete(&At::cluster("Namespace", &namespace)).await;
+    world.create(fixtures::namespace(&namespace, "")).await;
+    world.until_state(&path::cni(), "Healthy").await;
+    world.delete(&path::cni()).await;
+    world.until_gone(&path::cni()).await;
+    world
+        .delete(&ObjectPath::cluster_scoped("Namespace", &namespace))
+        .await;
     world
 }
 
 pub async fn only_one_by_name(world: World) -> World {
-    let mut other = made::cni(json!({}));
+    let mut other = fixtures::cni(json!({}));
     other["metadata"]["name"] = "other".into();
-    let refusal = world.try_create(other).await.unwrap_err();
-    assert!(refusal.contains("metadata.name must be 'default'"), "{refusal}");
-    let mut other = made::ztunnel(json!({}));
+    let rejection = world.try_create(other).await.unwrap_err().to_string();
+    assert!(
+        rejection.contains("metadata.name must be 'default'"),
+        "{rejection}"
+    );
+    let mut other = fixtures::ztunnel(json!({}));
     other["metadata"]["name"] = "other".into();
-    let refusal = world.try_create(other).await.unwrap_err();
-    assert!(refusal.contains("metadata.name must be 'default'"), "{refusal}");
+    let rejection = world.try_create(other).await.unwrap_err().to_string();
+    assert!(
+        rejection.contains("metadata.name must be 'default'"),
+        "{rejection}"
+    );
     world
 }

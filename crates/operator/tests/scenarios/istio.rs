@@ -5,27 +5,27 @@ use serde_json::{Value, json};
 use mainstay_mesh::{Platform, TlsProfile, TlsVersion};
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
-pub async fn refuses_another_istio_namespace(world: World) -> World {
-    let bad = made::istio(
+pub async fn another_istio_namespace_is_rejected(world: World) -> World {
+    let bad = fixtures::istio(
         "default",
         NEW,
         json!({"values": {"global": {"istioNamespace": "elsewhere"}}}),
     );
-    let refusal = world.try_create(bad).await.unwrap_err();
+    let rejection = world.try_create(bad).await.unwrap_err().to_string();
     assert!(
-        refusal.contains("spec.values.global.istioNamespace must match spec.namespace"),
-        "{refusal}"
+        rejection.contains("spec.values.global.istioNamespace must match spec.namespace"),
+        "{rejection}"
     );
-    assert!(refusal.starts_with("422 "), "{refusal}");
+    assert!(rejection.starts_with("422 "), "{rejection}");
     world
 }
 
 pub async fn creates_its_revision(world: World) -> World {
-    let istio = world.create(made::istio("default", NEW, json!({}))).await;
-    let revision = world.until_there(&at::revision("default")).await;
+    let istio = world.create(fixtures::istio("default", NEW, json!({}))).await;
+    let revision = world.until_there(&path::revision("default")).await;
     let owner = &revision["metadata"]["ownerReferences"][0];
     assert_eq!(owner["kind"], "Istio");
     assert_eq!(owner["uid"], istio["metadata"]["uid"]);
@@ -41,17 +41,17 @@ pub async fn creates_its_revision(world: World) -> World {
         revision["metadata"]["finalizers"],
         json!(["sailoperator.io/sail-operator"])
     );
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], "default");
     assert_eq!(
         istio["status"]["revisions"],
         json!({"total": 1, "ready": 1, "inUse": 0})
     );
     world
-        .until_condition(&at::revision("default"), "InUse=False/NotReferencedByAnything")
+        .until_condition(&path::revision("default"), "InUse=False/NotReferencedByAnything")
         .await;
     let istiod = world
-        .until_there(&At::inside("Deployment", "istio-system", "istiod"))
+        .until_there(&ObjectPath::namespaced("Deployment", "istio-system", "istiod"))
         .await;
     assert_eq!(istiod["metadata"]["labels"]["managed-by"], "sail-operator");
     assert_eq!(
@@ -62,26 +62,27 @@ pub async fn creates_its_revision(world: World) -> World {
 }
 
 pub async fn updates_its_revision(world: World) -> World {
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let values = json!({"spec": {"values": {"pilot": {"env": {"SCENARIO": "update"}}}}});
-    world.patch(&at::istio("default"), values).await;
+    world.patch(&path::istio("default"), values).await;
     world
-        .until_object(&at::revision("default"), "has the value", |revision| {
+        .until_object(&path::revision("default"), "has the value", |revision| {
             revision["spec"]["values"]["pilot"]["env"]["SCENARIO"] == "update"
         })
         .await;
-    let at = At::inside("Deployment", "istio-system", "istiod");
+    let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
     world
         .until_object(&at, "has the variable", |deployment| {
             deployment.to_string().contains("\"SCENARIO\"")
         })
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
 }
 
-/// Upstream's Helm refuses to go on after a crash in the middle of a release; we keep no such state, and leave theirs alone.
+/// Helm does not continue after a crash in the middle of a release. We keep no such state, and leave Helm's
+/// alone.
 pub async fn a_release_stuck_pending_stops_nothing(world: World) -> World {
     let secret = json!({
         "apiVersion": "v1",
@@ -95,9 +96,9 @@ pub async fn a_release_stuck_pending_stops_nothing(world: World) -> World {
         "data": {"release": "aGVsbQ=="},
     });
     let before = world.create(secret).await;
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
-    let at = At::of(&before);
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    let at = ObjectPath::of(&before);
     let after = world.get(&at).await.unwrap();
     assert_eq!(
         after["metadata"]["resourceVersion"],
@@ -108,36 +109,40 @@ pub async fn a_release_stuck_pending_stops_nothing(world: World) -> World {
 }
 
 pub async fn recreates_a_deleted_revision(world: World) -> World {
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
-    let old = world.get(&at::revision("default")).await.unwrap();
-    world.delete(&at::revision("default")).await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    let old = world.get(&path::revision("default")).await.unwrap();
+    world.delete(&path::revision("default")).await;
     world
-        .until_object(&at::revision("default"), "is a new one", |new| {
+        .until_object(&path::revision("default"), "is a new one", |new| {
             new["metadata"]["uid"] != old["metadata"]["uid"]
         })
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
 }
 
 pub async fn deletion_takes_everything_along(world: World) -> World {
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
-    world.delete(&at::istio("default")).await;
-    world.until_gone(&at::revision("default")).await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    world.delete(&path::istio("default")).await;
+    world.until_gone(&path::revision("default")).await;
     world
-        .until_gone(&At::inside("Deployment", "istio-system", "istiod"))
+        .until_gone(&ObjectPath::namespaced("Deployment", "istio-system", "istiod"))
         .await;
-    world.until_gone(&at::injector("istio-sidecar-injector")).await;
-    world.until_gone(&at::validator("istiod-default-validator")).await;
+    world.until_gone(&path::injector("istio-sidecar-injector")).await;
+    world
+        .until_gone(&path::validator("istiod-default-validator"))
+        .await;
     world
 }
 
-pub async fn a_version_at_its_end_of_life_is_refused(world: World) -> World {
-    world.create(made::istio("default", "v1.22.5", json!({}))).await;
+pub async fn a_version_at_its_end_of_life_is_rejected(world: World) -> World {
+    world
+        .create(fixtures::istio("default", "v1.22.5", json!({})))
+        .await;
     let istio = world
-        .until_condition(&at::istio("default"), "Reconciled=False/ReconcileError")
+        .until_condition(&path::istio("default"), "Reconciled=False/ReconcileError")
         .await;
     assert_eq!(istio["status"]["state"], "ReconcileError");
     assert!(
@@ -145,14 +150,14 @@ pub async fn a_version_at_its_end_of_life_is_refused(world: World) -> World {
         "{}",
         crate::support::world::brief(&istio)
     );
-    assert!(world.get(&at::revision("default")).await.is_none());
+    assert!(world.get(&path::revision("default")).await.is_none());
     world
-        .quiet("what cannot be right is not tried again", async |_| {})
+        .assert_no_calls("what cannot be right is not tried again", async |_| {})
         .await;
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
 }
 
@@ -166,13 +171,13 @@ fn openshift(settings: &mut mainstay_mesh::Settings) {
 }
 
 async fn revision_values(world: &World) -> Value {
-    let revision = world.until_there(&at::revision("default")).await;
+    let revision = world.until_there(&path::revision("default")).await;
     revision["spec"]["values"].clone()
 }
 
 pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
     world.with_settings(openshift).await;
-    world.create(made::istio("default", NEW, json!({}))).await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
     let values = revision_values(&world).await;
     let tls = &values["meshConfig"]["tlsDefaults"];
     assert_eq!(tls["minProtocolVersion"], "TLSV1_2", "{values}");
@@ -183,7 +188,7 @@ pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
 pub async fn the_users_tls_settings_stay(world: World) -> World {
     world.with_settings(openshift).await;
     let own = json!({"values": {"meshConfig": {"tlsDefaults": {"minProtocolVersion": "TLSV1_3"}}}});
-    world.create(made::istio("default", NEW, own)).await;
+    world.create(fixtures::istio("default", NEW, own)).await;
     let values = revision_values(&world).await;
     assert_eq!(
         values["meshConfig"]["tlsDefaults"]["minProtocolVersion"], "TLSV1_3",
@@ -193,23 +198,23 @@ pub async fn the_users_tls_settings_stay(world: World) -> World {
 }
 
 pub async fn default_validator_only_for_the_default_in_place(world: World) -> World {
-    let validator = at::validator("istiod-default-validator");
-    world.create(made::istio("prod", NEW, json!({}))).await;
-    world.until_state(&at::istio("prod"), "Healthy").await;
+    let validator = path::validator("istiod-default-validator");
+    world.create(fixtures::istio("prod", NEW, json!({}))).await;
+    world.until_state(&path::istio("prod"), "Healthy").await;
     assert!(world.get(&validator).await.is_none());
-    world.delete(&at::istio("prod")).await;
-    world.until_gone(&at::revision("prod")).await;
+    world.delete(&path::istio("prod")).await;
+    world.until_gone(&path::revision("prod")).await;
 
     world
-        .create(made::revision_based("default", OLD, world.grace(), &[]))
+        .create(fixtures::revision_based("default", OLD, world.grace(), &[]))
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     assert!(world.get(&validator).await.is_none());
-    world.delete(&at::istio("default")).await;
-    world.until_gone(&at::revision("default-v1-28-2")).await;
+    world.delete(&path::istio("default")).await;
+    world.until_gone(&path::revision("default-v1-28-2")).await;
 
-    world.create(made::istio("default", NEW, json!({}))).await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_there(&validator).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
 }

@@ -1,42 +1,42 @@
-//! Workloads that move: what the proposal's integration and end-to-end lists ask for, as scenarios that run on any world with injection.
-//! The list in `migration.txt` says which line of the proposal each of them is. Here: a mesh, workloads in it, and questions about both.
+//! Migration scenarios: the integration and end-to-end lists of the proposal, for any cluster with injection.
+//! `migration.txt` maps the lines of the proposal to them.
 
 #![allow(
     clippy::needless_pass_by_value,
     clippy::wildcard_imports,
-    reason = "settings are made where they are used, and every room uses most of what is here"
+    reason = "settings are built where they are used, and every module uses most helpers"
 )]
 
 pub mod availability;
 pub mod batches;
 pub mod edges;
 pub mod flow;
+pub mod options;
 pub mod readiness;
 pub mod recovery;
 pub mod revisions;
 pub mod settings;
 pub mod tags;
 pub mod versions;
-pub mod wishes;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
 pub const OLD_REVISION: &str = "default-v1-28-2";
 pub const NEW_REVISION: &str = "default-v1-29-1";
 
-/// Hands every scenario of a migration to a macro, room by room.
+/// Passes every migration scenario to a macro, by module.
 macro_rules! each_migration {
     ($macro:ident) => {
         $macro! {
             settings {
-                the_server_refuses_what_cannot_be_meant,
-                the_server_fills_in_what_is_not_said,
+                invalid_settings_are_rejected,
+                defaults_are_applied,
             }
             flow {
                 namespace_labels_lead_and_workloads_follow,
@@ -48,8 +48,8 @@ macro_rules! each_migration {
                 ten_deployments_three_at_a_time,
             }
             readiness {
-                whoever_is_ready_in_time_has_moved,
-                whoever_is_never_ready_fails_and_stops_nobody,
+                a_workload_that_is_ready_in_time_has_migrated,
+                a_workload_that_is_never_ready_fails_and_stops_no_other,
             }
             versions {
                 above_the_highest_version_nothing_moves_until_it_is_raised,
@@ -64,24 +64,24 @@ macro_rules! each_migration {
             }
             edges {
                 nothing_to_move_is_completed_at_once,
-                what_is_already_there_is_left_alone,
+                migrated_workloads_are_left_alone,
                 a_deployment_deleted_on_its_way,
                 an_istio_deleted_on_the_way,
                 an_operator_killed_on_the_way,
             }
             recovery {
                 a_budget_and_pods_that_never_come_up,
-                an_injector_that_refuses,
+                an_injector_that_rejects_pods,
             }
-            wishes {
-                annotations_of_workloads_are_heeded,
+            options {
+                annotations_of_workloads_are_honoured,
                 a_pause_holds_and_resuming_goes_on,
                 fail_fast_ends_after_the_running_batch,
                 stateful_and_daemon_sets_move_when_asked_for,
             }
             availability {
                 every_service_is_served_at_every_instant,
-                a_moment_with_too_little_is_seen,
+                a_state_with_too_few_endpoints_is_detected,
             }
         }
     };
@@ -93,58 +93,58 @@ pub fn delay(world: &World) -> u64 {
     if world.is_real() { 1 } else { 10 }
 }
 
-/// Seconds a workload has to come up: long enough for a busy machine, short enough to be waited for.
+/// Readiness timeout in seconds.
 pub fn timeout(world: &World) -> u64 {
     if world.is_real() { 30 } else { 60 }
 }
 
-/// A migration by batches of this size, with these settings on top.
+/// Settings of a migration with this batch size, with `extra` merged.
 pub fn batched(world: &World, size: u64, extra: Value) -> Value {
     let settings = json!({
         "batchSize": size,
         "delayBetweenBatches": format!("{}s", delay(world)),
         "readinessTimeout": format!("{}s", timeout(world)),
     });
-    made::merged(json!({"strategy": "Batched", "batched": settings}), extra)
+    fixtures::merged(json!({"strategy": "Batched", "batched": settings}), extra)
 }
 
-/// An Istio with a revision per version that moves its workloads.
+/// A `RevisionBased` Istio that migrates its workloads.
 pub fn istio(world: &World, migration: Value) -> Value {
     let strategy = json!({
         "type": "RevisionBased",
         "inactiveRevisionDeletionGracePeriodSeconds": world.grace(),
         "workloadMigration": migration,
     });
-    made::istio("default", OLD, json!({"updateStrategy": strategy}))
+    fixtures::istio("default", OLD, json!({"updateStrategy": strategy}))
 }
 
-/// A mesh on the old version, healthy.
+/// Creates a healthy mesh of the old version.
 pub async fn mesh(world: &World, migration: Value) {
     world.create(istio(world, migration)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
-        .until_state(&at::tag("default"), "NotReferencedByAnything")
+        .until_state(&path::tag("default"), "NotReferencedByAnything")
         .await;
 }
 
-/// One version string.
+/// Changes the version.
 pub async fn upgrade(world: &World) {
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
 }
 
-/// A Deployment of two pods whose template has these labels; its Service has the same name.
+/// Creates a Deployment of two pods with these template labels, and a Service of the same name.
 pub async fn app(world: &World, namespace: &str, name: &str, labels: &str) {
     app_with(world, namespace, name, labels, json!({"replicas": 2})).await;
 }
 
 /// The same with more in its spec.
 pub async fn app_with(world: &World, namespace: &str, name: &str, labels: &str, spec: Value) {
-    // Namespaces wait for as long as pods may take to end.
+    // The deletion of a namespace waits for the termination of its pods.
     let short = json!({"template": {"spec": {"terminationGracePeriodSeconds": 1}}});
-    let deployment = made::deployment(namespace, name, labels, "");
-    let deployment = made::merged(deployment, json!({"spec": made::merged(short, spec)}));
+    let deployment = fixtures::deployment(namespace, name, labels, "");
+    let deployment = fixtures::merged(deployment, json!({"spec": fixtures::merged(short, spec)}));
     world.create(deployment).await;
     world
         .create(json!({
@@ -154,12 +154,12 @@ pub async fn app_with(world: &World, namespace: &str, name: &str, labels: &str, 
         .await;
 }
 
-pub fn deployment(namespace: &str, name: &str) -> At {
-    At::inside("Deployment", namespace, name)
+pub fn deployment(namespace: &str, name: &str) -> ObjectPath {
+    ObjectPath::namespaced("Deployment", namespace, name)
 }
 
-/// A namespace with these labels, and workloads in it that the old revision has injected.
-pub async fn shop(world: &World, labels: &str, apps: &[&str]) -> String {
+/// Creates a namespace with these labels and workloads that the old revision has injected.
+pub async fn injected_apps(world: &World, labels: &str, apps: &[&str]) -> String {
     let namespace = world.namespace(labels).await;
     for name in apps {
         app(world, &namespace, name, "").await;
@@ -168,7 +168,8 @@ pub async fn shop(world: &World, labels: &str, apps: &[&str]) -> String {
     namespace
 }
 
-/// Waits until every workload of a namespace is complete, every Service has all endpoints, and one revision has injected every pod.
+/// Waits until every workload of a namespace is complete, has all endpoints, and was injected by this
+/// revision.
 pub async fn until_served_by(world: &World, namespace: &str, revision: &str) {
     world
         .until(&format!("{namespace} is served by {revision}"), async |world| {
@@ -209,9 +210,9 @@ async fn endpoints(world: &World, namespace: &str, service: &str) -> u64 {
     ready
 }
 
-/// What there is of a kind in a namespace.
+/// Returns the objects of a kind in a namespace.
 pub async fn items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
-    let path = At::inside(kind, namespace, "").collection();
+    let path = ObjectPath::namespaced(kind, namespace, "").collection();
     let (code, mut list) = world.call("GET", &path, "", None).await;
     assert_eq!(code, 200, "{path}: {list}");
     match list["items"].take() {
@@ -220,7 +221,7 @@ pub async fn items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
     }
 }
 
-/// Who injected the pods that stay; `-` for nobody.
+/// Returns the revisions that injected the pods; `-` for none.
 pub async fn injected_by(world: &World, namespace: &str) -> BTreeSet<String> {
     let pods = items(world, "Pod", namespace).await;
     let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
@@ -231,16 +232,16 @@ pub async fn injected_by(world: &World, namespace: &str) -> BTreeSet<String> {
     pods.iter().filter(stays).map(by).collect()
 }
 
-/// What the Istio says of its migration.
+/// Returns the migration status.
 pub async fn status(world: &World) -> Value {
-    let istio = world.get(&at::istio("default")).await.unwrap();
+    let istio = world.get(&path::istio("default")).await.unwrap();
     istio["status"]["workloadMigration"].clone()
 }
 
-/// Waits until the migration to the new revision is in this state; gives what is said of it.
+/// Waits until the migration to the new revision is in this state, and returns its status.
 pub async fn until_migration(world: &World, state: &str) -> Value {
     let istio = world
-        .until_object(&at::istio("default"), &format!("migration {state}"), |istio| {
+        .until_object(&path::istio("default"), &format!("migration {state}"), |istio| {
             let migration = &istio["status"]["workloadMigration"];
             migration["state"] == state && migration["targetRevision"] == NEW_REVISION
         })
@@ -266,10 +267,10 @@ pub fn batch(status: &Value) -> String {
     format!("{} of {}", count("currentBatch"), count("totalBatches"))
 }
 
-/// Waits until a Deployment was sent to a revision.
-pub async fn until_sent(world: &World, namespace: &str, name: &str, revision: &str) {
+/// Waits until the migration of a Deployment to a revision has started.
+pub async fn until_migrating(world: &World, namespace: &str, name: &str, revision: &str) {
     world
-        .until_object(&deployment(namespace, name), "is on its way", |object| {
+        .until_object(&deployment(namespace, name), "is migrating", |object| {
             let mark = object["metadata"]["annotations"]["sailoperator.io/migration"].as_str();
             mark.is_some_and(|mark| mark.contains(&format!("\"revision\":\"{revision}\"")))
         })
@@ -279,7 +280,7 @@ pub async fn until_sent(world: &World, namespace: &str, name: &str, revision: &s
 /// Changes the settings of the migration.
 pub async fn set(world: &World, migration: Value) {
     let spec = json!({"spec": {"updateStrategy": {"workloadMigration": migration}}});
-    world.patch(&at::istio("default"), spec).await;
+    world.patch(&path::istio("default"), spec).await;
 }
 
 /// Labels and annotations of a workload's template.
@@ -290,18 +291,21 @@ pub async fn template(world: &World, namespace: &str, name: &str) -> Value {
 
 /// The value of a namespace's label; null where there is none.
 pub async fn space_label(world: &World, namespace: &str, key: &str) -> Value {
-    let object = world.get(&At::cluster("Namespace", namespace)).await.unwrap();
+    let object = world
+        .get(&ObjectPath::cluster_scoped("Namespace", namespace))
+        .await
+        .unwrap();
     object["metadata"]["labels"][key].clone()
 }
 
-/// The old control plane goes: its revision, its istiod, its webhooks.
+/// Waits until revision, istiod and webhooks of the old version are deleted.
 pub async fn until_old_is_gone(world: &World) {
-    world.until_gone(&at::revision(OLD_REVISION)).await;
+    world.until_gone(&path::revision(OLD_REVISION)).await;
     let istiod = format!("istiod-{OLD_REVISION}");
     world.until_gone(&deployment("istio-system", &istiod)).await;
     let injector = format!("istio-sidecar-injector-{OLD_REVISION}");
-    world.until_gone(&at::injector(&injector)).await;
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_gone(&path::injector(&injector)).await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], NEW_REVISION);
 }
 

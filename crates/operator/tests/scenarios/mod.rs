@@ -1,7 +1,7 @@
-//! What the operator must do, as scripts that run on any world: the integration scenarios of the contract, by their names. The list
-//! in `scenarios.txt` says which line of the contract each of them is.
+//! The integration scenarios of the contract (the Sail Operator's test lists), for any cluster.
+//! `scenarios.txt` maps the lines of the contract to them.
 
-#![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
+#![allow(unreachable_pub, reason = "a module of each test program, not a crate")]
 
 pub mod base;
 pub mod cni;
@@ -12,18 +12,18 @@ pub mod tag;
 pub mod update;
 pub mod ztunnel;
 
-/// Hands every scenario to a macro, room by room.
+/// Passes every scenario to a macro, by module.
 macro_rules! each {
     ($macro:ident) => {
         $macro! {
             istio {
-                refuses_another_istio_namespace,
+                another_istio_namespace_is_rejected,
                 creates_its_revision,
                 updates_its_revision,
                 a_release_stuck_pending_stops_nothing,
                 recreates_a_deleted_revision,
                 deletion_takes_everything_along,
-                a_version_at_its_end_of_life_is_refused,
+                a_version_at_its_end_of_life_is_rejected,
                 the_clusters_tls_profile_is_applied,
                 the_users_tls_settings_stay,
                 default_validator_only_for_the_default_in_place,
@@ -42,7 +42,7 @@ macro_rules! each {
                 managed_tags_move_when_the_new_revision_is_ready,
             }
             revision {
-                rules_between_fields_refuse_and_accept,
+                validation_rules_reject_and_accept,
                 needs_a_network_plug_in,
                 needs_a_node_proxy,
                 a_namespace_that_comes_later,

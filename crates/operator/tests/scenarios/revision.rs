@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use mainstay_sim::script::Script;
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
-fn inside(kind: &str, name: &str) -> At {
-    At::inside(kind, "istio-system", name)
+fn inside(kind: &str, name: &str) -> ObjectPath {
+    ObjectPath::namespaced(kind, "istio-system", name)
 }
 
 async fn healthy(world: &World, object: Value) {
-    let at = At::of(&object);
+    let at = ObjectPath::of(&object);
     world.create(object).await;
     world.until_state(&at, "Healthy").await;
 }
 
-pub async fn rules_between_fields_refuse_and_accept(world: World) -> World {
-    let refused = [
+pub async fn validation_rules_reject_and_accept(world: World) -> World {
+    let rejected = [
         (
-            made::revision(
+            fixtures::revision(
                 "default",
                 NEW,
                 "istio-system",
@@ -30,7 +30,7 @@ pub async fn rules_between_fields_refuse_and_accept(world: World) -> World {
             "spec.values.revision must match metadata.name or be empty when the name is 'default'",
         ),
         (
-            made::revision(
+            fixtures::revision(
                 "mine",
                 NEW,
                 "istio-system",
@@ -39,7 +39,7 @@ pub async fn rules_between_fields_refuse_and_accept(world: World) -> World {
             "spec.values.revision must match metadata.name or be empty when the name is 'default'",
         ),
         (
-            made::revision(
+            fixtures::revision(
                 "mine",
                 NEW,
                 "istio-system",
@@ -48,29 +48,29 @@ pub async fn rules_between_fields_refuse_and_accept(world: World) -> World {
             "spec.values.global.istioNamespace must match spec.namespace",
         ),
     ];
-    for (object, words) in refused {
-        let refusal = world.try_create(object).await.unwrap_err();
-        assert!(refusal.contains(words), "{refusal}");
+    for (object, words) in rejected {
+        let rejection = world.try_create(object).await.unwrap_err().to_string();
+        assert!(rejection.contains(words), "{rejection}");
     }
-    healthy(&world, made::revision("mine", NEW, "istio-system", json!({}))).await;
+    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     world
 }
 
 pub async fn needs_a_network_plug_in(world: World) -> World {
     let wants = json!({"values": {"pilot": {"cni": {"enabled": true}}}});
     world
-        .create(made::revision("mine", NEW, "istio-system", wants))
+        .create(fixtures::revision("mine", NEW, "istio-system", wants))
         .await;
-    let at = at::revision("mine");
+    let at = path::revision("mine");
     world
         .until_condition(&at, "DependenciesHealthy=False/IstioCNINotFound")
         .await;
-    world.behave("istio-cni", "istio-cni-node", Script::never_ready());
-    world.create(made::cni(json!({}))).await;
+    world.set_script("istio-cni", "istio-cni-node", Script::never_ready());
+    world.create(fixtures::cni(json!({}))).await;
     world
         .until_condition(&at, "DependenciesHealthy=False/IstioCNINotHealthy")
         .await;
-    world.behave("istio-cni", "istio-cni-node", Script::default());
+    world.set_script("istio-cni", "istio-cni-node", Script::default());
     replace_pods(&world, "istio-cni", "k8s-app=istio-cni-node").await;
     world
         .until_condition(&at, "DependenciesHealthy=True/DependenciesHealthy")
@@ -82,18 +82,18 @@ pub async fn needs_a_network_plug_in(world: World) -> World {
 pub async fn needs_a_node_proxy(world: World) -> World {
     let wants = json!({"values": {"pilot": {"env": {"PILOT_ENABLE_AMBIENT": "true"}}}});
     world
-        .create(made::revision("mine", NEW, "istio-system", wants))
+        .create(fixtures::revision("mine", NEW, "istio-system", wants))
         .await;
-    let at = at::revision("mine");
+    let at = path::revision("mine");
     world
         .until_condition(&at, "DependenciesHealthy=False/ZTunnelNotFound")
         .await;
-    world.behave("ztunnel", "ztunnel", Script::never_ready());
-    world.create(made::ztunnel(json!({}))).await;
+    world.set_script("ztunnel", "ztunnel", Script::never_ready());
+    world.create(fixtures::ztunnel(json!({}))).await;
     world
         .until_condition(&at, "DependenciesHealthy=False/ZTunnelNotHealthy")
         .await;
-    world.behave("ztunnel", "ztunnel", Script::default());
+    world.set_script("ztunnel", "ztunnel", Script::default());
     replace_pods(&world, "ztunnel", "app=ztunnel").await;
     world
         .until_condition(&at, "DependenciesHealthy=True/DependenciesHealthy")
@@ -106,15 +106,19 @@ pub async fn needs_a_node_proxy(world: World) -> World {
 pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
     for pod in world.list("Pod", selector).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
-        world.delete(&At::inside("Pod", namespace, name)).await;
+        world
+            .delete(&ObjectPath::namespaced("Pod", namespace, name))
+            .await;
     }
 }
 
 pub async fn a_namespace_that_comes_later(world: World) -> World {
     let namespace = world.namespace("").await;
     let name = format!("{namespace}-later");
-    world.create(made::revision("mine", NEW, &name, json!({}))).await;
-    let at = at::revision("mine");
+    world
+        .create(fixtures::revision("mine", NEW, &name, json!({})))
+        .await;
+    let at = path::revision("mine");
     let object = world
         .until_condition(&at, "Reconciled=False/ReconcileError")
         .await;
@@ -124,36 +128,38 @@ pub async fn a_namespace_that_comes_later(world: World) -> World {
         crate::support::world::brief(&object)
     );
     world.settle().await;
-    world.create(made::namespace(&name, "")).await;
+    world.create(fixtures::namespace(&name, "")).await;
     world.until_state(&at, "Healthy").await;
     world.delete(&at).await;
     world.until_gone(&at).await;
-    world.delete(&At::cluster("Namespace", &name)).await;
+    world
+        .delete(&ObjectPath::cluster_scoped("Namespace", &name))
+        .await;
     world
 }
 
 pub async fn readiness_follows_istiod(world: World) -> World {
-    world.behave("istio-system", "istiod-mine", Script::never_ready());
+    world.set_script("istio-system", "istiod-mine", Script::never_ready());
     world
-        .create(made::revision("mine", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
-    let at = at::revision("mine");
+    let at = path::revision("mine");
     world.until_state(&at, "IstiodNotReady").await;
-    world.behave("istio-system", "istiod-mine", Script::default());
+    world.set_script("istio-system", "istiod-mine", Script::default());
     replace_pods(&world, "istio-system", "app=istiod").await;
     world.until_condition(&at, "Ready=True/Ready").await;
     world.until_state(&at, "Healthy").await;
-    world.behave("istio-system", "istiod-mine", Script::never_ready());
+    world.set_script("istio-system", "istiod-mine", Script::never_ready());
     replace_pods(&world, "istio-system", "app=istiod").await;
     world.until_condition(&at, "Ready=False/IstiodNotReady").await;
-    world.behave("istio-system", "istiod-mine", Script::default());
+    world.set_script("istio-system", "istiod-mine", Script::default());
     replace_pods(&world, "istio-system", "app=istiod").await;
     world.until_state(&at, "Healthy").await;
     world
 }
 
 pub async fn what_it_owns_is_reverted(world: World) -> World {
-    healthy(&world, made::revision("mine", NEW, "istio-system", json!({}))).await;
+    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     let deployment = inside("Deployment", "istiod-mine");
     let image = "/spec/template/spec/containers/0/image";
     let before = world.get(&deployment).await.unwrap().pointer(image).cloned();
@@ -180,13 +186,13 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
         .await;
 
     let webhooks = [
-        at::injector("istio-sidecar-injector-mine"),
-        at::validator("istio-validator-mine-istio-system"),
+        path::injector("istio-sidecar-injector-mine"),
+        path::validator("istio-validator-mine-istio-system"),
     ];
     for at in webhooks {
         let path = "/webhooks/0/clientConfig/service/name";
         world
-            .edit(&at, json!([{"op": "replace", "path": path, "value": "nobody"}]))
+            .edit(&at, json!([{"op": "replace", "path": path, "value": "other"}]))
             .await;
         world
             .until_object(&at, "has its service back", |object| {
@@ -201,16 +207,16 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
         world.delete(&at).await;
         world.until_there(&at).await;
     }
-    world.until_state(&at::revision("mine"), "Healthy").await;
+    world.until_state(&path::revision("mine"), "Healthy").await;
     world
 }
 
 pub async fn what_others_change_is_left_alone(world: World) -> World {
     let values = json!({"values": {"pilot": {"autoscaleMin": 2}}});
-    healthy(&world, made::revision("mine", NEW, "istio-system", values)).await;
+    healthy(&world, fixtures::revision("mine", NEW, "istio-system", values)).await;
     let autoscaler = inside("HorizontalPodAutoscaler", "istiod-mine");
     world
-        .quiet("status of an autoscaler", async |world| {
+        .assert_no_calls("status of an autoscaler", async |world| {
             let status =
                 json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [], "currentMetrics": null});
             world.patch_status(&autoscaler, status).await;
@@ -218,14 +224,14 @@ pub async fn what_others_change_is_left_alone(world: World) -> World {
         .await;
     let budget = inside("PodDisruptionBudget", "istiod-mine");
     world
-        .quiet("status of a budget", async |world| {
+        .assert_no_calls("status of a budget", async |world| {
             let now =
                 json!({"disruptionsAllowed": 7, "currentHealthy": 7, "desiredHealthy": 1, "expectedPods": 7});
             world.patch_status(&budget, now).await;
         })
         .await;
     world
-        .quiet("pull secrets of a service account", async |world| {
+        .assert_no_calls("pull secrets of a service account", async |world| {
             let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
             world
                 .patch(&inside("ServiceAccount", "istiod-mine"), secrets)
@@ -240,21 +246,21 @@ pub async fn what_others_change_is_left_alone(world: World) -> World {
         )
         .await;
     world
-        .quiet("what is to be ignored", async |world| {
+        .assert_no_calls("what is to be ignored", async |world| {
             let patch = json!({"metadata": {"labels": {"istio": "mine-now"}}});
             world.patch(&service, patch).await;
         })
         .await;
-    let injector = at::injector("istio-sidecar-injector-mine");
+    let injector = path::injector("istio-sidecar-injector-mine");
     world
-        .quiet("the bundle of an injector", async |world| {
+        .assert_no_calls("the bundle of an injector", async |world| {
             let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="}]);
             world.edit(&injector, bundle).await;
         })
         .await;
-    let validator = at::validator("istio-validator-mine-istio-system");
+    let validator = path::validator("istio-validator-mine-istio-system");
     world
-        .quiet("bundle and policy of a validator", async |world| {
+        .assert_no_calls("bundle and policy of a validator", async |world| {
             let changes = json!([
                 {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="},
                 {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"},
@@ -266,8 +272,8 @@ pub async fn what_others_change_is_left_alone(world: World) -> World {
 }
 
 async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> World {
-    healthy(&world, made::revision(name, NEW, "istio-system", json!({}))).await;
-    let at = at::revision(name);
+    healthy(&world, fixtures::revision(name, NEW, "istio-system", json!({}))).await;
+    let at = path::revision(name);
     let (used, unused) = (
         "InUse=True/ReferencedByWorkloads",
         "InUse=False/NotReferencedByAnything",
@@ -281,14 +287,16 @@ async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> 
     world.until_condition(&at, unused).await;
 
     world
-        .create(made::pod(&namespace, "labelled", pod_label, ""))
+        .create(fixtures::pod(&namespace, "labelled", pod_label, ""))
         .await;
     world.until_condition(&at, used).await;
-    world.delete(&At::inside("Pod", &namespace, "labelled")).await;
+    world
+        .delete(&ObjectPath::namespaced("Pod", &namespace, "labelled"))
+        .await;
     world.until_condition(&at, unused).await;
 
     world
-        .create(made::pod(
+        .create(fixtures::pod(
             &namespace,
             "injected",
             "",
@@ -296,16 +304,20 @@ async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> 
         ))
         .await;
     world.until_condition(&at, used).await;
-    world.delete(&At::inside("Pod", &namespace, "injected")).await;
+    world
+        .delete(&ObjectPath::namespaced("Pod", &namespace, "injected"))
+        .await;
     world.until_condition(&at, unused).await;
 
     world
-        .quiet("namespaces and pods that refer to nothing", async |world| {
+        .assert_no_calls("namespaces and pods that refer to nothing", async |world| {
             world.label(&namespace, "team=red").await;
             world
-                .create(made::pod(&namespace, "plain", "app=plain", ""))
+                .create(fixtures::pod(&namespace, "plain", "app=plain", ""))
                 .await;
-            world.delete(&At::inside("Pod", &namespace, "plain")).await;
+            world
+                .delete(&ObjectPath::namespaced("Pod", &namespace, "plain"))
+                .await;
         })
         .await;
     world
@@ -328,57 +340,61 @@ pub async fn namespaces_and_pods_refer_to_a_named_one(world: World) -> World {
 pub async fn two_control_planes_at_once(world: World) -> World {
     let other = world.namespace("").await;
     world
-        .create(made::revision("one", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("one", NEW, "istio-system", json!({})))
         .await;
-    world.create(made::revision("two", OLD, &other, json!({}))).await;
+    world
+        .create(fixtures::revision("two", OLD, &other, json!({})))
+        .await;
     for name in ["one", "two"] {
-        world.until_state(&at::revision(name), "Healthy").await;
+        world.until_state(&path::revision(name), "Healthy").await;
     }
     assert!(world.get(&inside("Deployment", "istiod-one")).await.is_some());
     assert!(
         world
-            .get(&At::inside("Deployment", &other, "istiod-two"))
+            .get(&ObjectPath::namespaced("Deployment", &other, "istiod-two"))
             .await
             .is_some()
     );
-    world.delete(&at::revision("one")).await;
-    world.until_gone(&at::revision("one")).await;
+    world.delete(&path::revision("one")).await;
+    world.until_gone(&path::revision("one")).await;
     world.settle().await;
-    world.until_state(&at::revision("two"), "Healthy").await;
+    world.until_state(&path::revision("two"), "Healthy").await;
     world
 }
 
 pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
-    healthy(&world, made::revision("mine", NEW, "istio-system", json!({}))).await;
-    world.create(made::tag("default", "IstioRevision", "mine")).await;
+    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     world
-        .until_condition(&at::tag("default"), "Reconciled=True/Reconciled")
+        .create(fixtures::tag("default", "IstioRevision", "mine"))
         .await;
-    // Whoever was created in the same second may win by its identity: times have no fractions.
+    world
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
+        .await;
+    // Creation times have no fractions: within one second the object with the lower UID wins.
     world.pass(std::time::Duration::from_millis(1100)).await;
     world
-        .create(made::revision("default", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
     world
-        .until_condition(&at::revision("default"), "Reconciled=False/NameAlreadyExists")
+        .until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists")
         .await;
     assert!(world.get(&inside("Deployment", "istiod")).await.is_none());
-    let webhook = at::injector("istio-revision-tag-default");
+    let webhook = path::injector("istio-revision-tag-default");
     world.delete(&webhook).await;
     world.until_there(&webhook).await;
     world
-        .until_condition(&at::tag("default"), "Reconciled=True/Reconciled")
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
     // When the tag goes, the name is free.
-    world.delete(&at::tag("default")).await;
-    world.until_state(&at::revision("default"), "Healthy").await;
+    world.delete(&path::tag("default")).await;
+    world.until_state(&path::revision("default"), "Healthy").await;
     world
 }
 
 pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
     let classes =
         json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
-    healthy(&world, made::revision("mine", NEW, "istio-system", classes)).await;
+    healthy(&world, fixtures::revision("mine", NEW, "istio-system", classes)).await;
     let map = world
         .until_there(&inside("ConfigMap", "istio-mine-gatewayclass-istio"))
         .await;
@@ -386,30 +402,30 @@ pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
     world
 }
 
-/// Of a remote control plane there is an injector and no istiod; without an authority to trust, nobody can ask it.
+/// A remote control plane has an injector and no istiod; without a CA bundle it cannot be probed.
 pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
     let values = json!({"values": {"profile": "remote"}});
     world
-        .create(made::revision("mine", NEW, "istio-system", values))
+        .create(fixtures::revision("mine", NEW, "istio-system", values))
         .await;
     world
-        .until_condition(&at::revision("mine"), "Reconciled=True/Reconciled")
+        .until_condition(&path::revision("mine"), "Reconciled=True/Reconciled")
         .await;
     world
-        .until_condition(&at::revision("mine"), "Ready=False/RemoteIstiodNotReady")
+        .until_condition(&path::revision("mine"), "Ready=False/RemoteIstiodNotReady")
         .await;
     world
-        .until_there(&at::injector("istio-sidecar-injector-mine"))
+        .until_there(&path::injector("istio-sidecar-injector-mine"))
         .await;
     assert!(world.get(&inside("Deployment", "istiod-mine")).await.is_none());
     world
 }
 
-/// Where a remote istiod is told by its address, a slice of ours says so, and stays as it was made.
+/// A remote istiod with an IP address has an EndpointSlice, whose changes are reverted.
 pub async fn the_endpoint_slice_of_a_remote_istiod_is_reverted(world: World) -> World {
     let values = json!({"values": {"profile": "remote", "global": {"remotePilotAddress": "192.0.2.7"}}});
     world
-        .create(made::revision("mine", NEW, "istio-system", values))
+        .create(fixtures::revision("mine", NEW, "istio-system", values))
         .await;
     let slice = inside("EndpointSlice", "istiod-mine");
     let address = "/endpoints/0/addresses/0";

@@ -5,16 +5,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
 const USED: &str = "InUse=True/ReferencedByWorkloads";
 const UNUSED: &str = "InUse=False/NotReferencedByAnything";
 
-/// The whole life of the tag `default` for one kind of target under one strategy. An Istio called `mesh` owns the revisions.
+/// Creates, uses and deletes the tag `default` for one kind of target and strategy. The Istio `mesh` owns the
+/// revisions.
 async fn life(world: World, kind: &str, strategy: &str) -> World {
-    let in_place = strategy == "InPlace";
-    let (old, new) = if in_place {
+    let is_in_place = strategy == "InPlace";
+    let (old, new) = if is_in_place {
         ("mesh", "mesh")
     } else {
         ("mesh-v1-28-2", "mesh-v1-29-1")
@@ -24,92 +25,98 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
         "inactiveRevisionDeletionGracePeriodSeconds": world.grace(),
         "revisionTags": [],
     }});
-    world.create(made::istio("mesh", OLD, spec)).await;
-    world.until_state(&at::istio("mesh"), "Healthy").await;
+    world.create(fixtures::istio("mesh", OLD, spec)).await;
+    world.until_state(&path::istio("mesh"), "Healthy").await;
     let target = if kind == "Istio" { "mesh" } else { old };
-    world.create(made::tag("default", kind, target)).await;
+    world.create(fixtures::tag("default", kind, target)).await;
     let tag = world
-        .until_condition(&at::tag("default"), "Reconciled=True/Reconciled")
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
     assert_eq!(tag["status"]["istioRevision"], old);
     assert_eq!(tag["status"]["istiodNamespace"], "istio-system");
     world
-        .until_state(&at::tag("default"), "NotReferencedByAnything")
+        .until_state(&path::tag("default"), "NotReferencedByAnything")
         .await;
-    world.until_condition(&at::revision(old), USED).await;
+    world.until_condition(&path::revision(old), USED).await;
     points_to(&world, old).await;
 
     world
-        .quiet("bundle and policy", async |world| {
+        .assert_no_calls("bundle and policy", async |world| {
             let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="}]);
             world
-                .edit(&at::injector("istio-revision-tag-default"), bundle)
+                .edit(&path::injector("istio-revision-tag-default"), bundle)
                 .await;
             let policy = json!([
                 {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="},
                 {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"},
             ]);
             world
-                .edit(&at::validator("istiod-default-validator"), policy)
+                .edit(&path::validator("istiod-default-validator"), policy)
                 .await;
         })
         .await;
 
     let namespace = world.namespace("istio-injection=enabled").await;
-    world.until_condition(&at::tag("default"), USED).await;
-    world.until_state(&at::tag("default"), "Healthy").await;
+    world.until_condition(&path::tag("default"), USED).await;
+    world.until_state(&path::tag("default"), "Healthy").await;
 
     world
-        .patch(&at::istio("mesh"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("mesh"), json!({"spec": {"version": NEW}}))
         .await;
-    world.until_state(&at::revision(new), "Healthy").await;
+    world.until_state(&path::revision(new), "Healthy").await;
     let expected = if kind == "Istio" { new } else { old };
     world
-        .until_object(&at::tag("default"), "points where it should", |tag| {
+        .until_object(&path::tag("default"), "points where it should", |tag| {
             tag["status"]["istioRevision"] == expected
         })
         .await;
     points_to(&world, expected).await;
-    let kept = !in_place && kind == "IstioRevision";
+    let kept = !is_in_place && kind == "IstioRevision";
     if kept {
         world.pass(Duration::from_secs(world.grace() * 2)).await;
-        world.until_condition(&at::revision(old), USED).await;
-    } else if !in_place {
-        world.until_gone(&at::revision(old)).await;
+        world.until_condition(&path::revision(old), USED).await;
+    } else if !is_in_place {
+        world.until_gone(&path::revision(old)).await;
     }
 
     world.label(&namespace, "istio-injection=").await;
-    world.until_condition(&at::tag("default"), UNUSED).await;
+    world.until_condition(&path::tag("default"), UNUSED).await;
     if kept {
         // A tag that points there keeps a revision, also one that nothing refers to.
         world.pass(Duration::from_secs(world.grace() * 2)).await;
-        world.until_condition(&at::revision(old), USED).await;
+        world.until_condition(&path::revision(old), USED).await;
     }
-    let pod = made::pod(&namespace, "labelled", "sidecar.istio.io/inject=true", "");
+    let pod = fixtures::pod(&namespace, "labelled", "sidecar.istio.io/inject=true", "");
     world.create(pod).await;
-    world.until_condition(&at::tag("default"), USED).await;
-    world.delete(&At::inside("Pod", &namespace, "labelled")).await;
-    world.until_condition(&at::tag("default"), UNUSED).await;
+    world.until_condition(&path::tag("default"), USED).await;
+    world
+        .delete(&ObjectPath::namespaced("Pod", &namespace, "labelled"))
+        .await;
+    world.until_condition(&path::tag("default"), UNUSED).await;
     world
 }
 
 /// Injector, Service and validator of the tag `default` name this revision.
 async fn points_to(world: &World, revision: &str) {
     world
-        .until_object(&at::validator("istiod-default-validator"), "names it", |object| {
-            let service = format!("istiod-{revision}");
-            object["webhooks"][0]["clientConfig"]["service"]["name"] == service.as_str()
-                && object["metadata"]["labels"]["istio.io/rev"] == revision
-        })
+        .until_object(
+            &path::validator("istiod-default-validator"),
+            "names it",
+            |object| {
+                let service = format!("istiod-{revision}");
+                object["webhooks"][0]["clientConfig"]["service"]["name"] == service.as_str()
+                    && object["metadata"]["labels"]["istio.io/rev"] == revision
+            },
+        )
         .await;
     world
         .until_object(
-            &at::injector("istio-revision-tag-default"),
+            &path::injector("istio-revision-tag-default"),
             "names it",
             |object| object["metadata"]["labels"]["istio.io/rev"] == revision,
         )
         .await;
-    let service = At::inside("Service", "istio-system", "istiod-revision-tag-default");
+    let service = ObjectPath::namespaced("Service", "istio-system", "istiod-revision-tag-default");
     world
         .until_object(&service, "selects it", |object| {
             object["spec"]["selector"]["istio.io/rev"] == revision
@@ -134,22 +141,22 @@ pub async fn of_a_revision_revision_based(world: World) -> World {
 }
 
 pub async fn name_of_an_istio_in_place(world: World) -> World {
-    world.create(made::istio("default", NEW, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world.pass(Duration::from_millis(1100)).await;
-    world.create(made::tag("default", "Istio", "default")).await;
+    world.create(fixtures::tag("default", "Istio", "default")).await;
     world
-        .until_condition(&at::tag("default"), "Reconciled=False/NameAlreadyExists")
+        .until_condition(&path::tag("default"), "Reconciled=False/NameAlreadyExists")
         .await;
     world.settle().await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     // The loser's end must not take the winner's objects along: upstream's does.
-    world.delete(&at::tag("default")).await;
-    world.until_gone(&at::tag("default")).await;
+    world.delete(&path::tag("default")).await;
+    world.until_gone(&path::tag("default")).await;
     world.settle().await;
     assert!(
         world
-            .get(&at::validator("istiod-default-validator"))
+            .get(&path::validator("istiod-default-validator"))
             .await
             .is_some(),
         "the loser took the winner's validator along"
@@ -158,46 +165,50 @@ pub async fn name_of_an_istio_in_place(world: World) -> World {
 }
 
 pub async fn target_that_is_not_there(world: World) -> World {
-    world.create(made::tag("stable", "IstioRevision", "mine")).await;
     world
-        .until_condition(&at::tag("stable"), "Reconciled=False/RefNotFound")
+        .create(fixtures::tag("stable", "IstioRevision", "mine"))
         .await;
     world
-        .create(made::revision("mine", NEW, "istio-system", json!({})))
+        .until_condition(&path::tag("stable"), "Reconciled=False/RefNotFound")
+        .await;
+    world
+        .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
     let tag = world
-        .until_condition(&at::tag("stable"), "Reconciled=True/Reconciled")
+        .until_condition(&path::tag("stable"), "Reconciled=True/Reconciled")
         .await;
     assert_eq!(tag["status"]["istioRevision"], "mine");
     // Its target goes: it keeps the last that was good, and can be deleted.
-    world.delete(&at::revision("mine")).await;
+    world.delete(&path::revision("mine")).await;
     world
-        .until_condition(&at::tag("stable"), "Reconciled=False/RefNotFound")
+        .until_condition(&path::tag("stable"), "Reconciled=False/RefNotFound")
         .await;
-    world.delete(&at::tag("stable")).await;
-    world.until_gone(&at::tag("stable")).await;
+    world.delete(&path::tag("stable")).await;
+    world.until_gone(&path::tag("stable")).await;
     world
 }
 
 pub async fn a_revision_of_the_same_name_afterwards(world: World) -> World {
     world
-        .create(made::revision("mine", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
-    world.until_state(&at::revision("mine"), "Healthy").await;
-    world.create(made::tag("stable", "IstioRevision", "mine")).await;
+    world.until_state(&path::revision("mine"), "Healthy").await;
     world
-        .until_condition(&at::tag("stable"), "Reconciled=True/Reconciled")
+        .create(fixtures::tag("stable", "IstioRevision", "mine"))
+        .await;
+    world
+        .until_condition(&path::tag("stable"), "Reconciled=True/Reconciled")
         .await;
     world.pass(Duration::from_millis(1100)).await;
     world
-        .create(made::revision("stable", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("stable", NEW, "istio-system", json!({})))
         .await;
     world
-        .until_condition(&at::revision("stable"), "Reconciled=False/NameAlreadyExists")
+        .until_condition(&path::revision("stable"), "Reconciled=False/NameAlreadyExists")
         .await;
     world.settle().await;
     world
-        .until_condition(&at::tag("stable"), "Reconciled=True/Reconciled")
+        .until_condition(&path::tag("stable"), "Reconciled=True/Reconciled")
         .await;
     world
 }
@@ -209,29 +220,35 @@ fn target(name: &str) -> Value {
 pub async fn target_in_another_namespace_then_deleted(world: World) -> World {
     let other = world.namespace("").await;
     world
-        .create(made::revision("one", NEW, "istio-system", json!({})))
+        .create(fixtures::revision("one", NEW, "istio-system", json!({})))
         .await;
-    world.create(made::revision("two", NEW, &other, json!({}))).await;
-    world.until_state(&at::revision("one"), "Healthy").await;
-    world.until_state(&at::revision("two"), "Healthy").await;
-    world.create(made::tag("stable", "IstioRevision", "one")).await;
-    let here = At::inside("Service", "istio-system", "istiod-revision-tag-stable");
-    let there = At::inside("Service", &other, "istiod-revision-tag-stable");
+    world
+        .create(fixtures::revision("two", NEW, &other, json!({})))
+        .await;
+    world.until_state(&path::revision("one"), "Healthy").await;
+    world.until_state(&path::revision("two"), "Healthy").await;
+    world
+        .create(fixtures::tag("stable", "IstioRevision", "one"))
+        .await;
+    let here = ObjectPath::namespaced("Service", "istio-system", "istiod-revision-tag-stable");
+    let there = ObjectPath::namespaced("Service", &other, "istiod-revision-tag-stable");
     world.until_there(&here).await;
-    world.patch(&at::tag("stable"), target("two")).await;
+    world.patch(&path::tag("stable"), target("two")).await;
     world.until_there(&there).await;
     world.until_gone(&here).await;
-    world.until_gone(&at::injector("istio-revision-tag-stable")).await;
     world
-        .until_there(&at::injector(&format!("istio-revision-tag-stable-{other}")))
+        .until_gone(&path::injector("istio-revision-tag-stable"))
         .await;
     world
-        .until_object(&at::tag("stable"), "says where it is", |tag| {
+        .until_there(&path::injector(&format!("istio-revision-tag-stable-{other}")))
+        .await;
+    world
+        .until_object(&path::tag("stable"), "says where it is", |tag| {
             tag["status"]["istiodNamespace"] == other.as_str()
         })
         .await;
-    world.delete(&at::tag("stable")).await;
-    world.until_gone(&at::tag("stable")).await;
+    world.delete(&path::tag("stable")).await;
+    world.until_gone(&path::tag("stable")).await;
     world.until_gone(&there).await;
     world
 }

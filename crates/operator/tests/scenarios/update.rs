@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use mainstay_sim::script::Script;
 
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
 const OLD_REVISION: &str = "default-v1-28-2";
 const NEW_REVISION: &str = "default-v1-29-1";
@@ -18,25 +18,25 @@ fn strategy(kind: &str, grace: u64) -> Value {
 }
 
 fn istio(world: &World, kind: &str, version: &str) -> Value {
-    made::istio("default", version, strategy(kind, world.grace()))
+    fixtures::istio("default", version, strategy(kind, world.grace()))
 }
 
 async fn upgrade(world: &World) {
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
 }
 
 async fn switch(world: &World, kind: &str) {
     let patch = json!({"spec": strategy(kind, world.grace())});
-    world.patch(&at::istio("default"), patch).await;
+    world.patch(&path::istio("default"), patch).await;
 }
 
 /// A namespace and a pod that a revision has injected.
 async fn workload(world: &World, revision: &str) -> String {
     let namespace = world.namespace(&label(revision)).await;
     world
-        .create(made::pod(
+        .create(fixtures::pod(
             &namespace,
             "before",
             "",
@@ -44,7 +44,7 @@ async fn workload(world: &World, revision: &str) -> String {
         ))
         .await;
     world
-        .until_condition(&at::revision(revision), "InUse=True/ReferencedByWorkloads")
+        .until_condition(&path::revision(revision), "InUse=True/ReferencedByWorkloads")
         .await;
     namespace
 }
@@ -65,37 +65,44 @@ async fn move_workload(world: &World, namespace: &str, to: &str) {
         "istio-injection="
     };
     world.label(namespace, &format!("{} {other}", label(to))).await;
-    world.delete(&At::inside("Pod", namespace, "before")).await;
     world
-        .create(made::pod(namespace, "after", "", &format!("istio.io/rev={to}")))
+        .delete(&ObjectPath::namespaced("Pod", namespace, "before"))
+        .await;
+    world
+        .create(fixtures::pod(
+            namespace,
+            "after",
+            "",
+            &format!("istio.io/rev={to}"),
+        ))
         .await;
 }
 
-/// The old revision stays while it is referred to, and for a grace period after; then it goes, and nothing of it is left.
+/// The old revision stays while it is in use and for the grace period; then it is deleted completely.
 async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
-    world.until_state(&at::revision(new), "Healthy").await;
+    world.until_state(&path::revision(new), "Healthy").await;
     if let Some(namespace) = workload {
         world
             .pass(Duration::from_secs(world.grace() + world.grace() / 2))
             .await;
         world
-            .until_condition(&at::revision(old), "InUse=True/ReferencedByWorkloads")
+            .until_condition(&path::revision(old), "InUse=True/ReferencedByWorkloads")
             .await;
         move_workload(world, namespace, new).await;
         world
-            .until_condition(&at::revision(new), "InUse=True/ReferencedByWorkloads")
+            .until_condition(&path::revision(new), "InUse=True/ReferencedByWorkloads")
             .await;
         world
-            .until_condition(&at::revision(old), "InUse=False/NotReferencedByAnything")
+            .until_condition(&path::revision(old), "InUse=False/NotReferencedByAnything")
             .await;
         world.pass(Duration::from_secs(world.grace() / 3)).await;
-        assert!(world.get(&at::revision(old)).await.is_some(), "deleted at once");
+        assert!(world.get(&path::revision(old)).await.is_some(), "deleted at once");
     }
-    world.until_gone(&at::revision(old)).await;
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_gone(&path::revision(old)).await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], new);
     world
-        .until_object(&at::istio("default"), "counts one revision", |istio| {
+        .until_object(&path::istio("default"), "counts one revision", |istio| {
             istio["status"]["revisions"]["total"] == 1
         })
         .await;
@@ -104,36 +111,40 @@ async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
 pub async fn the_namespace_cannot_change(world: World) -> World {
     for (name, object) in [
         ("default", istio(&world, "InPlace", OLD)),
-        ("other", made::revision_based("other", OLD, 1, &[])),
+        ("other", fixtures::revision_based("other", OLD, 1, &[])),
     ] {
         world.create(object).await;
         let patch = json!({"spec": {"namespace": "elsewhere"}});
-        let refusal = world.try_patch(&at::istio(name), patch).await.unwrap_err();
-        assert!(refusal.contains("Value is immutable"), "{refusal}");
-        world.until_state(&at::istio(name), "Healthy").await;
+        let rejection = world
+            .try_patch(&path::istio(name), patch)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(rejection.contains("Value is immutable"), "{rejection}");
+        world.until_state(&path::istio(name), "Healthy").await;
     }
     world
 }
 
 async fn in_place(world: World, workloads: bool) -> World {
     world.create(istio(&world, "InPlace", OLD)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     if workloads {
         workload(&world, "default").await;
     }
-    let before = world.get(&at::revision("default")).await.unwrap();
+    let before = world.get(&path::revision("default")).await.unwrap();
     upgrade(&world).await;
-    let deployment = At::inside("Deployment", "istio-system", "istiod");
+    let deployment = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
     world
         .until_object(&deployment, "runs the new image", |object| {
             let image = object["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
             image.is_some_and(|image| image.ends_with(":1.29.1"))
         })
         .await;
-    let after = world.until_state(&at::revision("default"), "Healthy").await;
+    let after = world.until_state(&path::revision("default"), "Healthy").await;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["spec"]["version"], NEW);
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["revisions"]["total"], 1);
     world
 }
@@ -148,7 +159,7 @@ pub async fn in_place_with_workloads(world: World) -> World {
 
 async fn revision_based(world: World, workloads: bool) -> World {
     world.create(istio(&world, "RevisionBased", OLD)).await;
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], OLD_REVISION);
     let namespace = if workloads {
         Some(workload(&world, OLD_REVISION).await)
@@ -156,14 +167,14 @@ async fn revision_based(world: World, workloads: bool) -> World {
         None
     };
     upgrade(&world).await;
-    world.until_there(&at::revision(NEW_REVISION)).await;
+    world.until_there(&path::revision(NEW_REVISION)).await;
     assert!(
-        world.get(&at::revision(OLD_REVISION)).await.is_some(),
+        world.get(&path::revision(OLD_REVISION)).await.is_some(),
         "the old one went with the new one's coming"
     );
     old_goes(&world, OLD_REVISION, NEW_REVISION, namespace.as_deref()).await;
     world
-        .until_gone(&At::inside(
+        .until_gone(&ObjectPath::namespaced(
             "Deployment",
             "istio-system",
             &format!("istiod-{OLD_REVISION}"),
@@ -182,14 +193,14 @@ pub async fn revision_based_with_workloads(world: World) -> World {
 
 async fn from_in_place(world: World, workloads: bool) -> World {
     world.create(istio(&world, "InPlace", NEW)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let namespace = if workloads {
         Some(workload(&world, "default").await)
     } else {
         None
     };
     switch(&world, "RevisionBased").await;
-    world.until_there(&at::revision(NEW_REVISION)).await;
+    world.until_there(&path::revision(NEW_REVISION)).await;
     old_goes(&world, "default", NEW_REVISION, namespace.as_deref()).await;
     world
 }
@@ -204,14 +215,14 @@ pub async fn from_in_place_to_revision_based_with_workloads(world: World) -> Wor
 
 async fn from_revision_based(world: World, workloads: bool) -> World {
     world.create(istio(&world, "RevisionBased", NEW)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let namespace = if workloads {
         Some(workload(&world, NEW_REVISION).await)
     } else {
         None
     };
     switch(&world, "InPlace").await;
-    world.until_there(&at::revision("default")).await;
+    world.until_there(&path::revision("default")).await;
     old_goes(&world, NEW_REVISION, "default", namespace.as_deref()).await;
     world
 }
@@ -224,16 +235,17 @@ pub async fn from_revision_based_to_in_place_with_workloads(world: World) -> Wor
     from_revision_based(world, true).await
 }
 
-/// Ours: under `RevisionBased` an Istio that says nothing has the tag `default`, so that `istio-injection=enabled` works.
+/// Not upstream: a `RevisionBased` Istio without `revisionTags` has the tag `default`, for
+/// `istio-injection=enabled`.
 pub async fn the_default_tag_comes_by_itself(world: World) -> World {
-    let object = made::istio(
+    let object = fixtures::istio(
         "default",
         NEW,
         json!({"updateStrategy": {"type": "RevisionBased"}}),
     );
     let istio = world.create(object).await;
     let tag = world
-        .until_condition(&at::tag("default"), "Reconciled=True/Reconciled")
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
     assert_eq!(tag["status"]["istioRevision"], NEW_REVISION);
     assert_eq!(
@@ -241,53 +253,61 @@ pub async fn the_default_tag_comes_by_itself(world: World) -> World {
         istio["metadata"]["uid"]
     );
     let namespace = world.namespace("istio-injection=enabled").await;
-    world.until_state(&at::tag("default"), "Healthy").await;
+    world.until_state(&path::tag("default"), "Healthy").await;
     world
-        .until_condition(&at::revision(NEW_REVISION), "InUse=True/ReferencedByWorkloads")
+        .until_condition(&path::revision(NEW_REVISION), "InUse=True/ReferencedByWorkloads")
         .await;
     world.label(&namespace, "istio-injection=").await;
     world
-        .until_condition(&at::tag("default"), "InUse=False/NotReferencedByAnything")
+        .until_condition(&path::tag("default"), "InUse=False/NotReferencedByAnything")
         .await;
     world
 }
 
-/// Ours: a managed tag waits for the new revision, and the old one goes when nobody is left on it.
+/// Not upstream: a managed tag moves when the new revision is ready; the old one is deleted when it is not in
+/// use.
 pub async fn managed_tags_move_when_the_new_revision_is_ready(world: World) -> World {
     world
-        .create(made::revision_based("default", OLD, world.grace(), &["stable"]))
+        .create(fixtures::revision_based(
+            "default",
+            OLD,
+            world.grace(),
+            &["stable"],
+        ))
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world
-        .until_object(&at::tag("stable"), "points to the old", |tag| {
+        .until_object(&path::tag("stable"), "points to the old", |tag| {
             tag["status"]["istioRevision"] == OLD_REVISION
         })
         .await;
     world.namespace("istio.io/rev=stable").await;
     let istiod = format!("istiod-{NEW_REVISION}");
-    world.behave("istio-system", &istiod, Script::never_ready());
+    world.set_script("istio-system", &istiod, Script::never_ready());
     upgrade(&world).await;
     world
-        .until_condition(&at::revision(NEW_REVISION), "Ready=False/IstiodNotReady")
+        .until_condition(&path::revision(NEW_REVISION), "Ready=False/IstiodNotReady")
         .await;
     world.settle().await;
-    let tag = world.get(&at::tag("stable")).await.unwrap();
+    let tag = world.get(&path::tag("stable")).await.unwrap();
     assert_eq!(
         tag["status"]["istioRevision"], OLD_REVISION,
         "moved to a revision that is not ready"
     );
-    world.behave("istio-system", &istiod, Script::default());
+    world.set_script("istio-system", &istiod, Script::default());
     for pod in world.list("Pod", &format!("istio.io/rev={NEW_REVISION}")).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
-        world.delete(&At::inside("Pod", "istio-system", name)).await;
+        world
+            .delete(&ObjectPath::namespaced("Pod", "istio-system", name))
+            .await;
     }
     world
-        .until_object(&at::tag("stable"), "points to the new", |tag| {
+        .until_object(&path::tag("stable"), "points to the new", |tag| {
             tag["status"]["istioRevision"] == NEW_REVISION
         })
         .await;
-    world.until_gone(&at::revision(OLD_REVISION)).await;
-    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_gone(&path::revision(OLD_REVISION)).await;
+    let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], NEW_REVISION);
     world
 }

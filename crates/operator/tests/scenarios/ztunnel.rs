@@ -6,11 +6,11 @@ use mainstay_sim::script::Script;
 
 use super::revision::replace_pods;
 use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use crate::support::fixtures::{self, NEW, OLD};
+use crate::support::path::{self, ObjectPath};
 
-fn daemon_set() -> At {
-    At::inside("DaemonSet", "ztunnel", "ztunnel")
+fn daemon_set() -> ObjectPath {
+    ObjectPath::namespaced("DaemonSet", "ztunnel", "ztunnel")
 }
 
 /// A variable of the proxy's container.
@@ -21,10 +21,10 @@ fn variable<'a>(set: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 pub async fn installs_updates_and_goes(world: World) -> World {
-    world.create(made::ztunnel(json!({"version": OLD}))).await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.create(fixtures::ztunnel(json!({"version": OLD}))).await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
     world
-        .patch(&at::ztunnel(), json!({"spec": {"version": NEW}}))
+        .patch(&path::ztunnel(), json!({"spec": {"version": NEW}}))
         .await;
     world
         .until_object(&daemon_set(), "runs the new image", |set| {
@@ -33,33 +33,33 @@ pub async fn installs_updates_and_goes(world: World) -> World {
         })
         .await;
     let values = json!({"spec": {"values": {"ztunnel": {"env": {"SCENARIO": "update"}}}}});
-    world.patch(&at::ztunnel(), values).await;
+    world.patch(&path::ztunnel(), values).await;
     world
         .until_object(&daemon_set(), "has the variable", |set| {
             variable(set, "SCENARIO") == Some(&json!("update"))
         })
         .await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
-    world.delete(&at::ztunnel()).await;
-    world.until_gone(&at::ztunnel()).await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
+    world.delete(&path::ztunnel()).await;
+    world.until_gone(&path::ztunnel()).await;
     world.until_gone(&daemon_set()).await;
     world
 }
 
 pub async fn readiness_follows_the_daemon_set(world: World) -> World {
-    world.behave("ztunnel", "ztunnel", Script::never_ready());
-    world.create(made::ztunnel(json!({}))).await;
-    world.until_state(&at::ztunnel(), "DaemonSetNotReady").await;
-    world.behave("ztunnel", "ztunnel", Script::default());
+    world.set_script("ztunnel", "ztunnel", Script::never_ready());
+    world.create(fixtures::ztunnel(json!({}))).await;
+    world.until_state(&path::ztunnel(), "DaemonSetNotReady").await;
+    world.set_script("ztunnel", "ztunnel", Script::default());
     replace_pods(&world, "ztunnel", "app=ztunnel").await;
-    world.until_condition(&at::ztunnel(), "Ready=True/Ready").await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.until_condition(&path::ztunnel(), "Ready=True/Ready").await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
     world
 }
 
 pub async fn its_objects_are_restored(world: World) -> World {
-    world.create(made::ztunnel(json!({}))).await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.create(fixtures::ztunnel(json!({}))).await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
     let path = "/spec/template/spec/containers/0/image";
     let before = world.get(&daemon_set()).await.unwrap().pointer(path).cloned();
     world
@@ -73,29 +73,29 @@ pub async fn its_objects_are_restored(world: World) -> World {
             set.pointer(path) == before.as_ref()
         })
         .await;
-    let account = At::inside("ServiceAccount", "ztunnel", "ztunnel");
+    let account = ObjectPath::namespaced("ServiceAccount", "ztunnel", "ztunnel");
     world.delete(&account).await;
     world.until_there(&account).await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
     world
 }
 
 pub async fn values_of_its_target(world: World) -> World {
     let values = json!({"values": {"meshConfig": {"trustDomain": "scenario.example"}, "global": {"network": "net-7"}}});
     world
-        .create(made::revision("mine", NEW, "istio-system", values))
+        .create(fixtures::revision("mine", NEW, "istio-system", values))
         .await;
-    world.until_state(&at::revision("mine"), "Healthy").await;
+    world.until_state(&path::revision("mine"), "Healthy").await;
     let target = json!({"targetRef": {"kind": "IstioRevision", "name": "mine"}});
-    world.create(made::ztunnel(target)).await;
-    let ztunnel = world.until_state(&at::ztunnel(), "Healthy").await;
+    world.create(fixtures::ztunnel(target)).await;
+    let ztunnel = world.until_state(&path::ztunnel(), "Healthy").await;
     assert_eq!(ztunnel["status"]["istioRevision"], "mine");
     let set = world.get(&daemon_set()).await.unwrap();
     let text = set["spec"].to_string();
     assert!(text.contains("istiod-mine"), "{text}");
     // What the target says changes, and so does the proxy.
     let values = json!({"spec": {"values": {"global": {"network": "net-8"}}}});
-    world.patch(&at::revision("mine"), values).await;
+    world.patch(&path::revision("mine"), values).await;
     world
         .until_object(&daemon_set(), "has the new network", |set| {
             set["spec"].to_string().contains("net-8")
@@ -106,24 +106,24 @@ pub async fn values_of_its_target(world: World) -> World {
 
 pub async fn target_that_is_not_there(world: World) -> World {
     let target = json!({"targetRef": {"kind": "Istio", "name": "mesh"}});
-    world.create(made::ztunnel(target)).await;
+    world.create(fixtures::ztunnel(target)).await;
     world
-        .until_condition(&at::ztunnel(), "Reconciled=False/ReconcileError")
+        .until_condition(&path::ztunnel(), "Reconciled=False/ReconcileError")
         .await;
-    world.create(made::istio("mesh", NEW, json!({}))).await;
-    let ztunnel = world.until_state(&at::ztunnel(), "Healthy").await;
+    world.create(fixtures::istio("mesh", NEW, json!({}))).await;
+    let ztunnel = world.until_state(&path::ztunnel(), "Healthy").await;
     assert_eq!(ztunnel["status"]["istioRevision"], "mesh");
     world
 }
 
 pub async fn fips_asks_for_tls_1_2(world: World) -> World {
     world.with_settings(|settings| settings.fips = true).await;
-    world.create(made::ztunnel(json!({}))).await;
-    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.create(fixtures::ztunnel(json!({}))).await;
+    world.until_state(&path::ztunnel(), "Healthy").await;
     let set = world.get(&daemon_set()).await.unwrap();
     assert_eq!(variable(&set, "TLS12_ENABLED"), Some(&json!("true")));
-    world.create(made::istio("default", NEW, json!({}))).await;
-    let revision = world.until_there(&at::revision("default")).await;
+    world.create(fixtures::istio("default", NEW, json!({}))).await;
+    let revision = world.until_there(&path::revision("default")).await;
     assert_eq!(
         revision["spec"]["values"]["pilot"]["env"]["COMPLIANCE_POLICY"],
         "fips-140-2"

@@ -1,14 +1,14 @@
-//! What goes wrong at every call of fourteen plays: takes a play, a call and a fault, runs it, and compares with the run in which nothing
-//! went wrong.
+//! The fault matrix: runs each scenario with a fault at every call, and compares with the run without faults.
 //!
 //! ```text
-//! prepare ──dump──▶ state ──load──▶ twin:  operator starts, act, settle ──▶ end, calls
-//!                         └─load──▶ fault at call n: the same ──▶ end equal? promises kept? writes few? quiet afterwards?
+//! prepare ──dump──▶ state ──load──▶ baseline:  operator starts, act, settle ──▶ final state, calls
+//!                         └─load──▶ fault at call n: the same ──▶ final state equal? invariants kept?
+//!                                                                 few writes? idle afterwards?
 //! ```
 
 mod kinds;
-mod scene;
-mod witness;
+mod observer;
+mod view;
 
 use std::time::Duration;
 
@@ -19,23 +19,25 @@ use mainstay_testkit::Random;
 use serde_json::Value;
 
 use crate::support::World;
-use crate::support::calls::{Call, Sort};
-use crate::support::judge::{End, masked, text_of};
-use crate::support::plays::{Play, each_move, each_play, play};
+use crate::support::calls::{Call, CallKind};
+use crate::support::fault_scenarios::{
+    FaultScenario, each_fault_scenario, each_migration_scenario, scenario,
+};
+use crate::support::final_state::{FinalState, masked, panic_message};
 use crate::support::world::{Backing, injecting_options};
-use kinds::Strike;
-use witness::Witness;
+use kinds::InjectedFault;
+use observer::PodObserver;
 
-/// What one run came to.
+/// The outcome of a run.
 struct Outcome {
-    end: End,
+    end: FinalState,
     calls: Vec<Call>,
-    /// Writes after all had come to rest.
-    restless: Vec<String>,
-    broken: Vec<String>,
+    /// Writes after the operator was idle.
+    late_writes: Vec<String>,
+    violations: Vec<String>,
 }
 
-/// Runs a future in a paused world of its own.
+/// Runs a future in virtual time.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -45,24 +47,29 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-/// The state from which all runs of a play begin.
-fn prepare(play: &Play) -> Vec<Value> {
+/// Returns the initial state of all runs of a scenario.
+fn prepare(scenario: &FaultScenario) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
-        (play.before)(&world).await;
+        (scenario.before)(&world).await;
         world.settle().await;
         world.stop_operator().await;
-        world.promises.check();
+        world.plan_checks.check();
         let Backing::Sim(sim) = &world.backing else {
             panic!("no simulator")
         };
         let state = sim.sim().with(|state| snapshot::dump(state));
-        (play.disguise)(state)
+        (scenario.transform)(state)
     })
 }
 
-/// One run from `state`; the operator is restarted whenever it dies.
-fn perform(play: &Play, state: &[Value], max_concurrent: usize, strike: Option<&Strike>) -> Outcome {
+/// Runs a scenario from `state`; the operator is restarted when it crashes.
+fn perform(
+    scenario: &FaultScenario,
+    state: &[Value],
+    max_concurrent: usize,
+    fault: Option<&InjectedFault>,
+) -> Outcome {
     run(async {
         let options = ClusterOptions {
             max_concurrent,
@@ -72,16 +79,16 @@ fn perform(play: &Play, state: &[Value], max_concurrent: usize, strike: Option<&
         let Backing::Sim(cluster) = &world.backing else {
             panic!("no simulator")
         };
-        let witness = Witness::new(play);
-        cluster.sim().add_controller(Box::new(witness.clone()));
-        if let Some(strike) = strike {
-            strike.arm(cluster.sim());
+        let observer = PodObserver::new(scenario);
+        cluster.sim().add_controller(Box::new(observer.clone()));
+        if let Some(fault) = fault {
+            fault.arm(cluster.sim());
         }
         world.start_operator().await;
-        world.rest().await;
-        (play.act)(&world).await;
-        world.rest().await;
-        if strike.is_some_and(Strike::hides_events) {
+        world.wait_until_idle().await;
+        (scenario.act)(&world).await;
+        world.wait_until_idle().await;
+        if fault.is_some_and(InjectedFault::hides_events) {
             world.expire_watches().await;
         }
         let before = world.mark_start();
@@ -89,42 +96,48 @@ fn perform(play: &Play, state: &[Value], max_concurrent: usize, strike: Option<&
         let mark = world.mark();
         world.pass(PASSES).await;
         let after = world.calls(&mark);
-        let mut broken = world.promises.broken();
-        broken.extend(witness.broken());
+        let mut violations = world.plan_checks.violations();
+        violations.extend(observer.violations());
         let Backing::Sim(sim) = &world.backing else {
             panic!("no simulator")
         };
         Outcome {
             end: masked(sim.sim().with(|state| snapshot::dump(state))),
             calls,
-            restless: crate::support::calls::writes(&after)
+            late_writes: crate::support::calls::writes(&after)
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
-            broken,
+            violations,
         }
     })
 }
 
-/// Long enough for three full passes.
+/// Time of three full passes.
 const PASSES: Duration = Duration::from_mins(31);
 
-/// How many writes more than without faults are forgiven: what was in flight is done again, and told in status and an event.
-const FORGIVEN: usize = 12;
+/// Allowed number of additional writes: the interrupted write is repeated, and reported in status and an
+/// Event.
+const ALLOWED_WRITES: usize = 12;
 
-/// What a run did wrong.
-fn verdict(play: &Play, baseline: &Baseline, strike: &Strike, state: &[Value]) -> Option<String> {
+/// Runs a scenario with a fault and returns what is wrong.
+fn check_run(
+    scenario: &FaultScenario,
+    baseline: &Baseline,
+    fault: &InjectedFault,
+    state: &[Value],
+) -> Option<String> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        perform(play, state, baseline.max_concurrent, Some(strike))
+        perform(scenario, state, baseline.max_concurrent, Some(fault))
     }));
-    let complaint = match outcome {
-        Err(panic) => Some(format!("never got there: {}", text_of(&*panic))),
-        Ok(run) => complaint(&baseline.outcome, &run),
+    let problem = match outcome {
+        Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
+        Ok(run) => difference(&baseline.outcome, &run),
     };
-    complaint.map(|complaint| {
+    problem.map(|problem| {
         format!(
-            "{} × {strike}, {} at once: {complaint}",
-            play.name, baseline.max_concurrent
+            "{} × {fault}, {} at once: {problem}",
+            scenario.name, baseline.max_concurrent
         )
     })
 }
@@ -136,10 +149,10 @@ struct Baseline {
 }
 
 impl Baseline {
-    fn new(play: &Play, state: &[Value], max_concurrent: usize) -> Self {
-        let outcome = perform(play, state, max_concurrent, None);
-        assert_eq!(outcome.broken, [""; 0], "without any fault");
-        assert_eq!(outcome.restless, [""; 0], "not quiet, without any fault");
+    fn new(scenario: &FaultScenario, state: &[Value], max_concurrent: usize) -> Self {
+        let outcome = perform(scenario, state, max_concurrent, None);
+        assert_eq!(outcome.violations, [""; 0], "without any fault");
+        assert_eq!(outcome.late_writes, [""; 0], "not idle, without any fault");
         Self {
             max_concurrent,
             outcome,
@@ -147,33 +160,34 @@ impl Baseline {
     }
 }
 
-fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
-    if !run.broken.is_empty() {
-        return Some(format!("promises broken: {}", run.broken.join("; ")));
+fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
+    if !run.violations.is_empty() {
+        return Some(format!("invariants violated: {}", run.violations.join("; ")));
     }
-    if let Some(difference) = twin.end.difference(&run.end) {
-        return Some(format!("another end: {difference}"));
+    if let Some(difference) = baseline.end.difference(&run.end) {
+        return Some(format!("another final state: {difference}"));
     }
-    if !run.restless.is_empty() {
-        return Some(format!("not quiet: {:?}", run.restless));
+    if !run.late_writes.is_empty() {
+        return Some(format!("not idle: {:?}", run.late_writes));
     }
-    let (few, many) = (count(twin), count(run));
-    (many > few + FORGIVEN).then(|| format!("{many} writes instead of {few}"))
+    let (few, many) = (count(baseline), count(run));
+    (many > few + ALLOWED_WRITES).then(|| format!("{many} writes instead of {few}"))
 }
 
 fn count(outcome: &Outcome) -> usize {
     outcome
         .calls
         .iter()
-        .filter(|call| call.sort == Sort::Write)
+        .filter(|call| call.kind == CallKind::Write)
         .count()
 }
 
-/// All strikes of a play, or a sample of them; `MAINSTAY_STRIKE` chooses those whose line contains it.
-fn strikes(twin: &Outcome, share: Share, random: &mut Random) -> Vec<Strike> {
-    let mut all = kinds::all(&twin.calls);
-    if let Ok(chosen) = std::env::var("MAINSTAY_STRIKE") {
-        all.retain(|strike| strike.to_string().contains(&chosen));
+/// Returns all faults of a scenario, or a sample; `MAINSTAY_FAULT` selects those whose description contains
+/// it.
+fn faults(baseline: &Outcome, share: Share, random: &mut Random) -> Vec<InjectedFault> {
+    let mut all = kinds::all(&baseline.calls);
+    if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
+        all.retain(|fault| fault.to_string().contains(&chosen));
     }
     if let Share::Sample(count) = share {
         for at in (1..all.len()).rev() {
@@ -184,7 +198,7 @@ fn strikes(twin: &Outcome, share: Share, random: &mut Random) -> Vec<Strike> {
     all
 }
 
-/// How much of the matrix.
+/// The share of the matrix.
 #[derive(Clone, Copy)]
 enum Share {
     Whole,
@@ -192,8 +206,8 @@ enum Share {
 }
 
 impl Share {
-    /// `MAINSTAY_MATRIX=whole`, or a number of runs per play.
-    fn asked() -> Self {
+    /// Reads `MAINSTAY_MATRIX`: `whole`, or a number of runs per scenario.
+    fn from_env() -> Self {
         match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
             Some("whole") => Self::Whole,
             Some(text) => Self::Sample(text.parse().unwrap()),
@@ -201,7 +215,8 @@ impl Share {
         }
     }
 
-    /// The share with one plan at a time and with the default concurrency. Of a sample, a quarter runs one at a time.
+    /// The share with one plan at a time and with the default concurrency. Of a sample, a quarter runs one at
+    /// a time.
     fn by_concurrency(self) -> [(usize, Self); 2] {
         let (sequential, concurrent) = match self {
             Self::Whole => (Self::Whole, Self::Whole),
@@ -212,16 +227,16 @@ impl Share {
 }
 
 fn check(name: &str) {
-    let play = play(name);
-    let state = prepare(play);
+    let scenario = scenario(name);
+    let state = prepare(scenario);
     let mut random = Random::new(6);
     let (mut calls, mut runs, mut wrong) = (0, 0, Vec::new());
-    for (max_concurrent, share) in Share::asked().by_concurrency() {
-        let baseline = Baseline::new(play, &state, max_concurrent);
+    for (max_concurrent, share) in Share::from_env().by_concurrency() {
+        let baseline = Baseline::new(scenario, &state, max_concurrent);
         calls = baseline.outcome.calls.len();
-        for strike in strikes(&baseline.outcome, share, &mut random) {
+        for fault in faults(&baseline.outcome, share, &mut random) {
             runs += 1;
-            wrong.extend(verdict(play, &baseline, &strike, &state));
+            wrong.extend(check_run(scenario, &baseline, &fault, &state));
         }
     }
     println!(
@@ -232,7 +247,7 @@ fn check(name: &str) {
     assert!(wrong.is_empty(), "{} of {runs} runs: {shown:#?}", wrong.len());
 }
 
-/// A test per play.
+/// Defines a test per scenario.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         $(#[test]
@@ -242,5 +257,5 @@ macro_rules! tests {
     };
 }
 
-each_play!(tests);
-each_move!(tests);
+each_fault_scenario!(tests);
+each_migration_scenario!(tests);

@@ -1,4 +1,4 @@
-//! Every scenario on the simulator, one named test each.
+//! Every scenario on the simulator, as one test each.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,13 +10,13 @@
 
 mod faults;
 mod input;
-mod list;
 mod quiet;
 mod scale;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;
+mod test_plan;
 
 use std::future::Future;
 
@@ -24,7 +24,7 @@ use mainstay_harness::ClusterOptions;
 use support::World;
 use support::world::{injecting_options, plain_options};
 
-/// Runs a scenario in paused time.
+/// Runs a scenario in virtual time.
 fn simulate<F: Future<Output = World>>(options: &ClusterOptions, scenario: impl FnOnce(World) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -38,13 +38,13 @@ fn simulate<F: Future<Output = World>>(options: &ClusterOptions, scenario: impl 
     });
 }
 
-/// A test per scenario.
+/// Defines a test per scenario.
 macro_rules! tests {
-    ($($room:ident { $($name:ident),+ $(,)? })+) => {
-        $(mod $room {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
+        $(mod $module {
             $(#[test]
             fn $name() {
-                super::simulate(&super::plain_options(), super::scenarios::$room::$name);
+                super::simulate(&super::plain_options(), super::scenarios::$module::$name);
             })+
         })+
     };
@@ -52,18 +52,18 @@ macro_rules! tests {
 
 scenarios::each!(tests);
 
-/// A test per scenario of a migration.
+/// Defines a test per migration scenario.
 macro_rules! migrations {
-    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
         mod migration {
             use super::*;
 
-            $(mod $room {
+            $(mod $module {
                 use super::*;
 
                 $(#[test]
                 fn $name() {
-                    simulate(&injecting_options(), scenarios::migration::$room::$name);
+                    simulate(&injecting_options(), scenarios::migration::$module::$name);
                 })+
             })+
         }

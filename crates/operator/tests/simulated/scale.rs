@@ -1,4 +1,4 @@
-//! Large meshes on the simulator: how long a migration takes, and what it writes.
+//! Large meshes on the simulator: duration and writes of a migration.
 
 use std::time::Duration;
 

@@ -1,95 +1,96 @@
-//! What the operator asked of the server: takes a trace or an audit log, gives calls; what leader election needs is not counted.
+//! The operator's API calls, from a trace or an audit log, without those of leader election.
 
 /// One request of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What it was about, `PATCH /apis/…` or `patch /apis/…`.
+    /// Method and path: `PATCH /apis/…` or `patch /apis/…`.
     pub line: String,
-    /// What it is.
-    pub sort: Sort,
+    /// The kind of call.
+    pub kind: CallKind,
 }
 
-/// What a request is.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum CallKind {
     Read,
     Watch,
     Write,
 }
 
-/// From where on calls are counted.
+/// A position from which calls are counted.
 #[derive(Clone, Debug)]
-pub enum Mark {
-    /// Bytes of the trace.
+pub enum CallMarker {
+    /// Offset in the trace.
     Trace(usize),
-    /// The audit log from some place on.
+    /// Position in the audit log.
     Audit(mainstay_testkit::cluster::Audit),
 }
 
-/// Who the operator is, to the server.
+/// The operator's user name.
 pub const OPERATOR: &str = "operator";
 
-/// A line of the simulator's trace: `TIME CLIENT: METHOD PATH -> OUTCOME`.
-pub fn of_trace(line: &str) -> Option<Call> {
+/// Parses a line of the simulator's trace: `TIME CLIENT: METHOD PATH -> OUTCOME`.
+pub fn parse_trace_line(line: &str) -> Option<Call> {
     let (_, rest) = line.split_once(' ')?;
     let call = rest.strip_prefix(OPERATOR)?.strip_prefix(": ")?;
     let (request, outcome) = call.split_once(" -> ")?;
-    // Whoever is dead asks nothing, whatever it still tries.
+    // Calls of a crashed client do not reach the server.
     if outcome == "crashed" {
         return None;
     }
-    let sort = match request.split(' ').next()? {
-        "GET" | "HEAD" if outcome == "watch" || is_unserved(request, outcome) => Sort::Watch,
-        "GET" | "HEAD" => Sort::Read,
-        _ => Sort::Write,
+    let kind = match request.split(' ').next()? {
+        "GET" | "HEAD" if outcome == "watch" || is_unserved(request, outcome) => CallKind::Watch,
+        "GET" | "HEAD" => CallKind::Read,
+        _ => CallKind::Write,
     };
-    counted(request, sort)
+    counted(request, kind)
 }
 
-/// A watch of a kind that the server does not serve: the trace shows no query, but whole kinds are only ever watched.
+/// A watch of a kind that the server does not serve: the trace shows no query, but whole kinds are only ever
+/// watched.
 fn is_unserved(request: &str, outcome: &str) -> bool {
     outcome.starts_with("404 ") && request.split('/').count() == 5
 }
 
-/// An entry of an audit log.
-pub fn of_entry(entry: &mainstay_testkit::cluster::Entry) -> Option<Call> {
-    let sort = match entry.verb.as_str() {
-        "watch" => Sort::Watch,
-        _ if entry.is_read() => Sort::Read,
-        _ => Sort::Write,
+/// Converts an entry of an audit log.
+pub fn from_audit_entry(entry: &mainstay_testkit::cluster::Entry) -> Option<Call> {
+    let kind = match entry.verb.as_str() {
+        "watch" => CallKind::Watch,
+        _ if entry.is_read() => CallKind::Read,
+        _ => CallKind::Write,
     };
     let line = format!("{} {}", entry.verb, entry.uri);
     if entry.user == OPERATOR {
-        counted(&line, sort)
+        counted(&line, kind)
     } else {
         None
     }
 }
 
-/// Leases are how operators take turns, and are written all the time.
-fn counted(line: &str, sort: Sort) -> Option<Call> {
+/// Leases are renewed all the time and do not count.
+fn counted(line: &str, kind: CallKind) -> Option<Call> {
     let line = line.to_owned();
-    (!line.contains("/leases")).then_some(Call { line, sort })
+    (!line.contains("/leases")).then_some(Call { line, kind })
 }
 
-/// Only the writes, one line each.
+/// Returns the writes, one line each.
 pub fn writes(calls: &[Call]) -> Vec<&str> {
-    of_sort(calls, Sort::Write)
+    of_kind(calls, CallKind::Write)
 }
 
-/// Writes and reads; a watch that is taken up again when its time was over is no question about anything.
-pub fn asked(calls: &[Call]) -> Vec<&str> {
+/// Returns writes and reads; watches that are resumed after their timeout do not count.
+pub fn requests(calls: &[Call]) -> Vec<&str> {
     calls
         .iter()
-        .filter(|call| call.sort != Sort::Watch)
+        .filter(|call| call.kind != CallKind::Watch)
         .map(|call| call.line.as_str())
         .collect()
 }
 
-pub fn of_sort(calls: &[Call], sort: Sort) -> Vec<&str> {
+pub fn of_kind(calls: &[Call], kind: CallKind) -> Vec<&str> {
     calls
         .iter()
-        .filter(|call| call.sort == sort)
+        .filter(|call| call.kind == kind)
         .map(|call| call.line.as_str())
         .collect()
 }

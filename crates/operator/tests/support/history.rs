@@ -1,4 +1,4 @@
-//! What happened, asked afterwards: takes every version of every object in order, gives moves, statuses and availability. Pure.
+//! The history of a cluster: migrations, statuses and availability from every version of every object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,61 +9,61 @@ use tokio::time::Instant;
 /// One version of one object.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Versions of all kinds are in one order: that of the writes.
+    /// Versions of all kinds share one order: that of the writes.
     pub version: u64,
-    /// When it was heard of.
+    /// When it was observed.
     pub at: Instant,
     pub kind: &'static str,
-    /// It was deleted.
+    /// Whether it was deleted.
     pub gone: bool,
     pub object: Value,
 }
 
-/// Everything in the order in which it was written.
+/// All versions in the order of the writes.
 #[derive(Debug)]
 pub struct History {
     entries: Vec<Entry>,
-    /// What is older was there before anybody looked.
+    /// Older versions existed before the recording.
     begin: u64,
 }
 
-/// A workload that was sent somewhere.
+/// A migration of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub struct Migration {
     pub workload: String,
     pub to: String,
     pub batch: i64,
     pub version: u64,
     pub at: Instant,
-    /// When it was complete on its new template, if ever.
+    /// When its rollout was complete, if ever.
     pub complete: Option<(u64, Instant)>,
 }
 
-/// What was ready of a Service at the worst moment.
+/// The lowest availability of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Low {
+pub struct LowestAvailability {
     pub desired: i64,
-    /// What must always be ready.
+    /// Number of replicas that must always be ready.
     pub floor: i64,
-    /// The least that ever was, by its endpoints.
+    /// Minimum number of ready endpoints.
     pub endpoints: i64,
-    /// The least that ever was, by its pods.
+    /// Minimum number of ready pods.
     pub pods: i64,
 }
 
-/// How available the Services were.
+/// Availability of the Services.
 #[derive(Clone, Debug, Default)]
 pub struct Availability {
-    /// How many states were looked at.
+    /// Number of checked states.
     pub instants: usize,
-    pub services: BTreeMap<String, Low>,
-    /// Each moment at which there was too little.
-    pub broken: Vec<String>,
-    /// Those that were up once: what is only just being made promises nothing yet.
-    risen: BTreeSet<String>,
+    pub services: BTreeMap<String, LowestAvailability>,
+    /// States in which a Service had too few replicas.
+    pub violations: Vec<String>,
+    /// Services that were available once; new ones are not checked before.
+    available_once: BTreeSet<String>,
 }
 
-const MARK: &str = "sailoperator.io/migration";
+const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 const SERVICE: &str = "kubernetes.io/service-name";
 
 impl History {
@@ -72,43 +72,43 @@ impl History {
         Self { entries, begin }
     }
 
-    /// The moments at which a namespace named a control plane that was gone.
+    /// Returns the times at which a namespace referred to a deleted control plane.
     pub fn lost_injectors(&self) -> Vec<String> {
-        super::injectors::lost(&self.entries)
+        super::injector_history::missing_injectors(&self.entries)
     }
 
-    /// What the moves broke of what is promised of them.
-    pub fn broken_moves(&self) -> Vec<String> {
+    /// Returns the violations of migration invariants.
+    pub fn migration_violations(&self) -> Vec<String> {
         let (here, now) = (Instant::now(), Timestamp::now());
-        let moment = |at: Instant| {
+        let time = |at: Instant| {
             let since = SignedDuration::try_from(here.duration_since(at)).unwrap_or_default();
             now.saturating_sub(since).unwrap_or(now)
         };
-        self.broken_moves_at(moment).into_iter().collect()
+        self.migration_violations_at(time).into_iter().collect()
     }
 
-    /// The same where the moments are known.
-    pub fn broken_moves_at(&self, moment: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
-        super::movers::replay::broken(&self.entries, self.begin, moment)
+    /// The same with known times.
+    pub fn migration_violations_at(&self, time: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
+        super::migration_checks::replay::violations(&self.entries, self.begin, time)
     }
 
-    fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry> {
+    fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.kind == kind)
     }
 
-    /// The first version of an object that `check` is content with, among those written while somebody looked.
+    /// Returns the first recorded version of an object that `check` accepts.
     pub fn first(&self, kind: &str, name: &str, check: impl Fn(&Value) -> bool) -> Option<u64> {
-        let mut versions = self.of(kind).filter(|entry| entry.version > self.begin);
+        let mut versions = self.of_kind(kind).filter(|entry| entry.version > self.begin);
         let found = versions
             .find(|entry| entry.object["metadata"]["name"] == name && check(&entry.object) && !entry.gone);
         found.map(|entry| entry.version)
     }
 
-    /// What the Istio `default` said of its migration, each different state of it once.
+    /// Returns the migration statuses of the Istio `default`, without repetitions.
     pub fn statuses(&self) -> Vec<(Instant, Value)> {
         let mut statuses: Vec<(Instant, Value)> = Vec::new();
         for entry in self
-            .of("Istio")
+            .of_kind("Istio")
             .filter(|entry| entry.object["metadata"]["name"] == "default")
         {
             let status = &entry.object["status"]["workloadMigration"];
@@ -119,7 +119,7 @@ impl History {
         statuses
     }
 
-    /// The states it went through, each once in a row.
+    /// Returns the migration states, without repetitions.
     pub fn states(&self) -> Vec<String> {
         let mut states: Vec<String> = self
             .statuses()
@@ -130,41 +130,41 @@ impl History {
         states
     }
 
-    /// Every workload that was sent somewhere, in order.
-    pub fn sent(&self) -> Vec<Sent> {
-        let mut marks: BTreeMap<String, String> = BTreeMap::new();
-        let mut sent: Vec<Sent> = Vec::new();
-        for entry in self.of("Deployment") {
-            let workload = place(&entry.object);
-            let text = entry.object["metadata"]["annotations"][MARK].as_str();
-            let known = marks.get(&workload).map(String::as_str);
+    /// Returns every migration of a workload, in order.
+    pub fn migrations(&self) -> Vec<Migration> {
+        let mut records: BTreeMap<String, String> = BTreeMap::new();
+        let mut migrations: Vec<Migration> = Vec::new();
+        for entry in self.of_kind("Deployment") {
+            let workload = key_of(&entry.object);
+            let text = entry.object["metadata"]["annotations"][MIGRATION_RECORD].as_str();
+            let known = records.get(&workload).map(String::as_str);
             if let Some(text) = text.filter(|text| Some(*text) != known) {
-                marks.insert(workload.clone(), text.to_owned());
+                records.insert(workload.clone(), text.to_owned());
                 if entry.version > self.begin {
-                    sent.push(Sent::of(&workload, text, entry));
+                    migrations.push(Migration::new(&workload, text, entry));
                 }
             }
             if is_complete(&entry.object)
-                && let Some(last) = sent.iter_mut().rev().find(|one| one.workload == workload)
+                && let Some(last) = migrations.iter_mut().rev().find(|one| one.workload == workload)
             {
                 last.complete.get_or_insert((entry.version, entry.at));
             }
         }
-        sent
+        migrations
     }
 
-    /// Who was sent in which batch, batch by batch.
+    /// Returns the workloads of each batch.
     pub fn batches(&self) -> Vec<BTreeSet<String>> {
         let mut batches: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
-        for one in self.sent() {
+        for one in self.migrations() {
             batches.entry(one.batch).or_default().insert(one.workload);
         }
         batches.into_values().collect()
     }
 
-    /// How often the template of a workload changed.
+    /// Returns how often the template of a workload changed.
     pub fn template_changes(&self, namespace: &str, name: &str) -> usize {
-        let versions = self.of("Deployment").filter(|entry| {
+        let versions = self.of_kind("Deployment").filter(|entry| {
             entry.object["metadata"]["namespace"] == namespace && entry.object["metadata"]["name"] == name
         });
         let mut templates: Vec<&Value> = versions.map(|entry| &entry.object["spec"]["template"]).collect();
@@ -172,24 +172,26 @@ impl History {
         templates.len().saturating_sub(1)
     }
 
-    /// How many workloads that were sent somewhere had not come up, at the worst moment.
-    pub fn most_disturbed(&self) -> usize {
-        let (mut disturbed, mut most) = (BTreeSet::new(), 0);
-        let seen = self.of("Deployment").filter(|entry| entry.version > self.begin);
-        for entry in seen {
-            let marked = entry.object["metadata"]["annotations"][MARK].is_string();
-            let workload = place(&entry.object);
+    /// Returns the maximum number of concurrently migrating workloads.
+    pub fn max_migrating(&self) -> usize {
+        let (mut migrating, mut most) = (BTreeSet::new(), 0);
+        let recorded = self
+            .of_kind("Deployment")
+            .filter(|entry| entry.version > self.begin);
+        for entry in recorded {
+            let marked = entry.object["metadata"]["annotations"][MIGRATION_RECORD].is_string();
+            let workload = key_of(&entry.object);
             if marked && !entry.gone && !is_complete(&entry.object) {
-                disturbed.insert(workload);
+                migrating.insert(workload);
             } else {
-                disturbed.remove(&workload);
+                migrating.remove(&workload);
             }
-            most = most.max(disturbed.len());
+            most = most.max(migrating.len());
         }
         most
     }
 
-    /// What people were told about the Istio `default`, `REASON message` each.
+    /// Returns the Events of the Istio `default` as `REASON message`.
     pub fn events(&self) -> Vec<String> {
         let about = |entry: &&Entry| {
             let regarding = &entry.object["regarding"];
@@ -199,40 +201,40 @@ impl History {
             let word = |key: &str| entry.object[key].as_str().unwrap_or_default().to_owned();
             format!("{} {}", word("reason"), word("note"))
         };
-        let mut told: Vec<String> = Vec::new();
-        for entry in self.of("Event").filter(about) {
-            // Told again, it is the same object with a count.
+        let mut events: Vec<String> = Vec::new();
+        for entry in self.of_kind("Event").filter(about) {
+            // A repeated Event is the same object with a count.
             let text = text(entry);
-            if !entry.gone && !told.contains(&text) {
-                told.push(text);
+            if !entry.gone && !events.contains(&text) {
+                events.push(text);
             }
         }
-        told
+        events
     }
 
-    /// How much of every Service was ready, at every moment: endpoints and pods never less than the workload of the same name
-    /// promises.
+    /// Returns the availability of every Service in every state: ready endpoints and pods compared with what
+    /// the workload of the same name guarantees.
     pub fn availability(&self) -> Availability {
-        let (mut scene, mut seen) = (Scene::default(), Availability::default());
+        let (mut state, mut availability) = (AvailabilityState::default(), Availability::default());
         let (before, after): (Vec<&Entry>, Vec<&Entry>) =
             self.entries.iter().partition(|entry| entry.version <= self.begin);
         for entry in before {
-            scene.put(entry);
+            state.apply(entry);
         }
-        for service in scene.wanted.keys() {
-            seen.look(&scene, service, self.begin);
+        for service in state.wanted.keys() {
+            availability.check_service(&state, service, self.begin);
         }
         for entry in after {
-            if let Some(service) = scene.put(entry) {
-                seen.look(&scene, &service, entry.version);
+            if let Some(service) = state.apply(entry) {
+                availability.check_service(&state, &service, entry.version);
             }
         }
-        seen
+        availability
     }
 }
 
-impl Sent {
-    fn of(workload: &str, text: &str, entry: &Entry) -> Self {
+impl Migration {
+    fn new(workload: &str, text: &str, entry: &Entry) -> Self {
         let mark: Value = serde_json::from_str(text).unwrap_or_default();
         Self {
             workload: workload.to_owned(),
@@ -246,19 +248,19 @@ impl Sent {
 }
 
 impl Availability {
-    fn look(&mut self, scene: &Scene, service: &str, version: u64) {
+    fn check_service(&mut self, state: &AvailabilityState, service: &str, version: u64) {
         self.instants += 1;
-        let Some(low) = scene.low(service) else {
-            self.risen.remove(service);
+        let Some(low) = state.lowest(service) else {
+            self.available_once.remove(service);
             return;
         };
         let enough = low.endpoints >= low.floor && low.pods >= low.floor;
         if enough {
-            self.risen.insert(service.to_owned());
-        } else if !self.risen.contains(service) {
+            self.available_once.insert(service.to_owned());
+        } else if !self.available_once.contains(service) {
             return;
         } else {
-            self.broken
+            self.violations
                 .push(format!("{service} at version {version}: {low:?}"));
         }
         let worst = self.services.entry(service.to_owned()).or_insert(low);
@@ -268,20 +270,20 @@ impl Availability {
         worst.pods = worst.pods.min(low.pods);
     }
 
-    /// Fails the test if there ever was too little, or if not so many Services were seen.
+    /// Panics if a Service ever had too few replicas, or if this many Services were not recorded.
     pub fn check(&self, services: usize) {
-        assert!(self.broken.is_empty(), "{}", self.broken.join("\n"));
+        assert!(self.violations.is_empty(), "{}", self.violations.join("\n"));
         assert_eq!(self.services.len(), services, "{:?}", self.services);
-        assert!(self.instants > 0, "nobody looked");
+        assert!(self.instants > 0, "nothing was recorded");
     }
 }
 
-fn place(object: &Value) -> String {
+fn key_of(object: &Value) -> String {
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// The controller has seen the last change, and nothing is left to do.
+/// Whether the rollout of the last change is complete.
 fn is_complete(deployment: &Value) -> bool {
     let (status, desired) = (&deployment["status"], &deployment["spec"]["replicas"]);
     let counts = [
@@ -294,10 +296,10 @@ fn is_complete(deployment: &Value) -> bool {
         && counts.iter().all(|count| status[*count] == *desired)
 }
 
-/// What there is at a moment: only what availability needs.
+/// The objects that determine availability.
 #[derive(Default)]
-struct Scene {
-    /// Desired and floor, of Deployments.
+struct AvailabilityState {
+    /// Desired and guaranteed replicas of Deployments.
     wanted: BTreeMap<String, (i64, i64)>,
     /// Ready endpoints of each slice of a Service.
     slices: BTreeMap<String, BTreeMap<String, i64>>,
@@ -305,19 +307,24 @@ struct Scene {
     pods: BTreeMap<String, BTreeMap<String, bool>>,
 }
 
-impl Scene {
-    /// Takes a version in; gives the Service it is about.
-    fn put(&mut self, entry: &Entry) -> Option<String> {
+impl AvailabilityState {
+    /// Applies a version and returns the Service it affects.
+    fn apply(&mut self, entry: &Entry) -> Option<String> {
         let object = &entry.object;
-        // Control planes come and go on purpose.
-        let home = object["metadata"]["namespace"]
+        // Control planes are replaced on purpose.
+        let namespace = object["metadata"]["namespace"]
             .as_str()
-            .filter(|home| *home != "istio-system")?;
-        let label = |key: &str| Some(format!("{home}/{}", object["metadata"]["labels"][key].as_str()?));
-        let own = place(object);
+            .filter(|namespace| *namespace != "istio-system")?;
+        let label = |key: &str| {
+            Some(format!(
+                "{namespace}/{}",
+                object["metadata"]["labels"][key].as_str()?
+            ))
+        };
+        let own = key_of(object);
         match entry.kind {
             "Deployment" => {
-                put(&mut self.wanted, &own, entry.gone, promise(object));
+                put(&mut self.wanted, &own, entry.gone, guaranteed_replicas(object));
                 Some(own)
             }
             "EndpointSlice" => {
@@ -336,12 +343,12 @@ impl Scene {
         }
     }
 
-    /// What is ready of a Service that a workload stands behind.
-    fn low(&self, service: &str) -> Option<Low> {
+    /// Returns the current availability of a Service with a workload.
+    fn lowest(&self, service: &str) -> Option<LowestAvailability> {
         let (desired, floor) = *self.wanted.get(service)?;
         let endpoints = self.slices.get(service)?.values().sum();
         let pods = self.pods.get(service)?.values().filter(|ready| **ready).count();
-        Some(Low {
+        Some(LowestAvailability {
             desired,
             floor,
             endpoints,
@@ -376,8 +383,8 @@ fn is_ready(pod: &Value) -> bool {
             .any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// How many pods a Deployment wants, and how many it promises at any moment.
-fn promise(deployment: &Value) -> (i64, i64) {
+/// Returns the desired and the guaranteed number of pods of a Deployment.
+fn guaranteed_replicas(deployment: &Value) -> (i64, i64) {
     let spec = &deployment["spec"];
     let desired = spec["replicas"].as_i64().unwrap_or(1);
     let rolling = &spec["strategy"]["rollingUpdate"];
@@ -394,7 +401,7 @@ fn promise(deployment: &Value) -> (i64, i64) {
     (desired, desired - missing - i64::from(stuck))
 }
 
-/// For tests of judges: an object that says `gone` is.
+/// For tests: an entry of an object; `gone: true` in it means deleted.
 #[cfg(test)]
 pub(super) fn entry(version: u64, kind: &'static str, object: Value) -> Entry {
     Entry {
@@ -416,23 +423,23 @@ mod tests {
     use serde_json::json;
 
     fn deployment(unavailable: Value) -> Value {
-        json!({"metadata": {"namespace": "shop", "name": "cart"},
+        json!({"metadata": {"namespace": "apps", "name": "cart"},
             "spec": {"replicas": 2, "strategy": {"rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": "25%"}}}})
     }
 
     fn slice(ready: [bool; 2]) -> Value {
         let endpoints = ready.map(|ready| json!({"conditions": {"ready": ready}}));
-        json!({"metadata": {"namespace": "shop", "name": "cart-1", "labels": {SERVICE: "cart"}}, "endpoints": endpoints})
+        json!({"metadata": {"namespace": "apps", "name": "cart-1", "labels": {SERVICE: "cart"}}, "endpoints": endpoints})
     }
 
     fn pod(name: &str, ready: bool) -> Value {
         let status = if ready { "True" } else { "False" };
-        json!({"metadata": {"namespace": "shop", "name": name, "labels": {"app": "cart"}},
+        json!({"metadata": {"namespace": "apps", "name": name, "labels": {"app": "cart"}},
             "status": {"conditions": [{"type": "Ready", "status": status}]}})
     }
 
-    /// What is seen of one moment with these endpoints, after a beginning at which all was well.
-    fn broken(unavailable: Value, last: Entry) -> usize {
+    /// Returns the number of violations after a last entry, when every pod was ready before.
+    fn violations(unavailable: Value, last: Entry) -> usize {
         let entries = vec![
             entry(1, "Deployment", deployment(unavailable)),
             entry(2, "EndpointSlice", slice([true, true])),
@@ -444,40 +451,40 @@ mod tests {
         assert_eq!(
             (seen.instants, seen.services.len()),
             (2, 1),
-            "the beginning and one more"
+            "the initial state and one more"
         );
-        seen.broken.len()
+        seen.violations.len()
     }
 
     #[test]
-    fn one_moment_with_too_little_is_enough() {
+    fn a_single_state_with_too_few_replicas_is_detected() {
         assert_eq!(
-            broken(json!("25%"), entry(5, "EndpointSlice", slice([true, true]))),
+            violations(json!("25%"), entry(5, "EndpointSlice", slice([true, true]))),
             0
         );
         assert_eq!(
-            broken(json!("25%"), entry(5, "EndpointSlice", slice([true, false]))),
+            violations(json!("25%"), entry(5, "EndpointSlice", slice([true, false]))),
             1
         );
         assert_eq!(
-            broken(json!(1), entry(5, "EndpointSlice", slice([true, false]))),
+            violations(json!(1), entry(5, "EndpointSlice", slice([true, false]))),
             0
         );
         assert_eq!(
-            broken(json!(1), entry(5, "EndpointSlice", slice([false, false]))),
+            violations(json!(1), entry(5, "EndpointSlice", slice([false, false]))),
             1
         );
-        assert_eq!(broken(json!("25%"), entry(5, "Pod", pod("b", false))), 1);
+        assert_eq!(violations(json!("25%"), entry(5, "Pod", pod("b", false))), 1);
         let mut leaving = pod("b", true);
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        assert_eq!(broken(json!("25%"), entry(5, "Pod", leaving)), 1);
+        assert_eq!(violations(json!("25%"), entry(5, "Pod", leaving)), 1);
     }
 
     #[test]
-    fn what_a_deployment_promises() {
+    fn guaranteed_replicas_of_a_deployment() {
         let check = |strategy: Value, replicas: i64, expected: i64| {
             let object = json!({"spec": {"replicas": replicas, "strategy": strategy}});
-            assert_eq!(promise(&object), (replicas, expected), "{strategy}");
+            assert_eq!(guaranteed_replicas(&object), (replicas, expected), "{strategy}");
         };
         let rolling = |unavailable: Value, surge: Value| json!({"rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}});
         check(rolling(json!("25%"), json!("25%")), 4, 3);
@@ -489,12 +496,12 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_put_in_order_and_marks_are_moves() {
+    fn versions_are_sorted_and_records_are_migrations() {
         let marked = |version: u64, batch: i64, done: bool| {
             let mark =
                 json!({"revision": "new", "batch": batch, "startedAt": "2026-01-01T00:00:00Z"}).to_string();
             let count = i64::from(done);
-            let object = json!({"metadata": {"namespace": "shop", "name": "cart", "generation": 2, "annotations": {MARK: mark}},
+            let object = json!({"metadata": {"namespace": "apps", "name": "cart", "generation": 2, "annotations": {MIGRATION_RECORD: mark}},
                 "spec": {"replicas": 1, "template": {"batch": batch}},
                 "status": {"observedGeneration": 2, "replicas": 1, "updatedReplicas": count, "readyReplicas": 1, "availableReplicas": 1}});
             entry(version, "Deployment", object)
@@ -503,11 +510,11 @@ mod tests {
             vec![marked(9, 2, true), marked(8, 2, false), marked(7, 1, true)],
             7,
         );
-        let sent = history.sent();
-        assert_eq!(sent.len(), 1, "what was there before is no news");
-        assert_eq!((sent[0].batch, sent[0].version), (2, 8));
-        assert_eq!(sent[0].complete.map(|(version, _)| version), Some(9));
-        assert_eq!(history.template_changes("shop", "cart"), 1);
-        assert_eq!(history.most_disturbed(), 1);
+        let migrations = history.migrations();
+        assert_eq!(migrations.len(), 1, "earlier records do not count");
+        assert_eq!((migrations[0].batch, migrations[0].version), (2, 8));
+        assert_eq!(migrations[0].complete.map(|(version, _)| version), Some(9));
+        assert_eq!(history.template_changes("apps", "cart"), 1);
+        assert_eq!(history.max_migrating(), 1);
     }
 }

@@ -1,28 +1,28 @@
-//! A world to try the operator in: one set of steps and questions, two things behind it (the simulator, a real API server).
+//! Test clusters: one set of steps and checks for the simulator and for a real API server.
 //!
 //! ```text
-//! scenario ──steps──▶ World ──▶ Sim (paused time, virtual clock, trace)  or  Real (processes, wall clock, audit log)
-//!                       ▲                     ▲
-//!                       └──── questions       └──── the operator, a task of this program
+//! scenario ──steps──▶ World ──▶ SimulatedCluster (virtual time, trace)
+//!                       │       or RealCluster (processes, wall clock, audit log)
+//!                       └─────▶ the operator, a task of this program
 //! ```
 
-#![allow(dead_code, reason = "every test program uses its own share")]
-#![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
+#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(unreachable_pub, reason = "a module of each test program, not a crate")]
 
-pub mod at;
-pub mod bad;
+pub mod availability_log;
 pub mod calls;
-pub mod diary;
-pub mod hazard;
+pub mod fault_scenarios;
+pub mod faulty_client;
+pub mod final_state;
+pub mod fixtures;
 pub mod history;
-pub mod injectors;
-pub mod input;
-pub mod judge;
-pub mod made;
-pub mod movers;
-pub mod operator;
-pub mod plays;
-pub mod real;
+pub mod injector_history;
+pub mod invalid_input;
+pub mod invalid_object;
+pub mod migration_checks;
+pub mod path;
+pub mod plan_checks;
+pub mod real_cluster;
 pub mod scale;
 pub mod world;
 

@@ -1,4 +1,4 @@
-//! A large mesh that is upgraded: takes its size, gives how long its workloads took to move and what the operator wrote, in virtual time.
+//! Upgrades a large mesh in virtual time: duration of the migration and writes of the operator.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,117 +12,117 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::World;
-use super::at::{self, At};
 use super::calls::OPERATOR;
-use super::made::{self, NEW, OLD};
+use super::fixtures::{self, NEW, OLD};
+use super::path::{self, ObjectPath};
 use super::world::{Backing, injecting_options, operator_client};
 
-/// The revisions workloads leave and come to.
+/// The old and the new revision.
 pub const REVISIONS: [&str; 2] = ["default-v1-28-2", "default-v1-29-1"];
 
-/// How large, and on what terms.
+/// Size of the mesh and settings of the migration.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub namespaces: usize,
     pub workloads: usize,
     pub batch: usize,
-    /// How long a pod takes to become ready.
+    /// Maximum time of a pod to become ready.
     pub readiness: Duration,
-    /// Between two batches.
+    /// Delay between batches.
     pub delay: Duration,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub workloads: usize,
     pub relabelled: usize,
     pub batches: usize,
-    /// From the announcement of the first batch to the end, in virtual time.
+    /// Time from the start of the first batch to the end, in virtual time.
     pub took: Duration,
-    /// What it would take if nobody ever waited for us.
+    /// The time without any delay by the operator.
     pub ideal: Duration,
     pub written: Written,
-    /// The machine's time.
+    /// Wall-clock time.
     pub wall: Duration,
 }
 
-/// What the operator wrote while workloads moved, by what it was about.
+/// Writes of the operator during the migration.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     pub workloads: usize,
-    /// How often the workload that was written most was written.
-    pub most_of_one: usize,
+    /// Maximum number of writes of one workload.
+    pub max_per_workload: usize,
     pub namespaces: usize,
     pub statuses: usize,
     pub events: usize,
-    /// Writes that are none of these.
+    /// Other writes.
     pub others: Vec<String>,
-    /// Answers that are no success.
-    pub refused: Vec<String>,
+    /// Rejected writes.
+    pub rejected: Vec<String>,
     pub throttled: usize,
 }
 
 impl Figures {
-    /// How much longer than need be.
+    /// Duration relative to the ideal.
     pub fn stretch(&self) -> f64 {
         self.took.as_secs_f64() / self.ideal.as_secs_f64()
     }
 
-    /// What may be written: a patch per workload and relabelled namespace, two statuses per batch and one per workload.
-    pub fn most_statuses(&self) -> usize {
+    /// Maximum number of status writes: two per batch and one per workload.
+    pub fn max_statuses(&self) -> usize {
         2 * self.batches + self.workloads
     }
 
-    /// In one line.
+    /// Summarizes the figures in one line.
     pub fn line(&self) -> String {
         let written = &self.written;
         format!(
             "{} workloads in {} batches took {:.1} s, {:.4} of the ideal {:.1} s; {} patches of workloads (at most {} of one), {} of {} namespaces, \
-             {} statuses (at most {}), {} events, {} others, {} refused, {} throttled; {:.1} s of the machine",
+             {} statuses (at most {}), {} events, {} others, {} rejected, {} throttled; {:.1} s wall clock",
             self.workloads,
             self.batches,
             self.took.as_secs_f64(),
             self.stretch(),
             self.ideal.as_secs_f64(),
             written.workloads,
-            written.most_of_one,
+            written.max_per_workload,
             written.namespaces,
             self.relabelled,
             written.statuses,
-            self.most_statuses(),
+            self.max_statuses(),
             written.events,
             written.others.len(),
-            written.refused.len(),
+            written.rejected.len(),
             written.throttled,
             self.wall.as_secs_f64(),
         )
     }
 
-    /// Fails unless every bound holds.
+    /// Panics unless every bound holds.
     pub fn check(&self) {
         let written = &self.written;
         assert!(self.stretch() <= 1.05, "{}", self.line());
         assert_eq!(written.workloads, self.workloads, "one patch per workload");
-        assert_eq!(written.most_of_one, 1, "never two of one workload");
+        assert_eq!(written.max_per_workload, 1, "never two of one workload");
         assert_eq!(written.namespaces, self.relabelled, "one patch per namespace");
-        assert!(written.statuses <= self.most_statuses(), "{}", self.line());
+        assert!(written.statuses <= self.max_statuses(), "{}", self.line());
         assert_eq!(written.others, [""; 0], "nothing else is written");
-        assert_eq!(written.refused, [""; 0], "nothing is refused");
+        assert_eq!(written.rejected, [""; 0], "nothing is rejected");
     }
 }
 
-/// The Istio; its workloads move in batches.
+/// Returns an Istio that migrates workloads in batches.
 pub fn istio(version: &str, size: &Size) -> Value {
     let batched =
         json!({"batchSize": size.batch, "delayBetweenBatches": format!("{}ms", size.delay.as_millis())});
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 30,
         "workloadMigration": {"strategy": "Batched", "batched": batched}});
-    made::istio("default", version, json!({"updateStrategy": strategy}))
+    fixtures::istio("default", version, json!({"updateStrategy": strategy}))
 }
 
-/// How the workloads of a namespace come by their proxies: of four, two by a label with the old revision, one by the default tag, one by its
-/// templates.
+/// Labels of a namespace and its templates: of four namespaces, two have the revision label, one the
+/// injection label, and one labels its templates.
 fn labels(namespace: usize) -> (&'static str, &'static str) {
     match namespace % 4 {
         0 | 1 => ("istio.io/rev=default-v1-28-2", ""),
@@ -131,10 +131,10 @@ fn labels(namespace: usize) -> (&'static str, &'static str) {
     }
 }
 
-/// Not all pods are equally fast: those of the last pace take the whole time, the others as much less.
+/// Number of groups of pods with different readiness times.
 const PACES: usize = 5;
 
-/// How pods behave.
+/// Returns the scripts of the pods.
 pub fn scripts(size: &Size) -> impl Iterator<Item = (PodMatcher, Script)> {
     let whole = size.readiness;
     (0..PACES).map(move |pace| {
@@ -148,17 +148,17 @@ pub fn scripts(size: &Size) -> impl Iterator<Item = (PodMatcher, Script)> {
     })
 }
 
-/// How many namespaces are relabelled.
+/// Returns the number of relabelled namespaces.
 pub fn relabelled(size: &Size) -> usize {
     (0..size.namespaces)
         .filter(|space| labels(*space).0.contains("rev="))
         .count()
 }
 
-/// Namespaces and workloads, in the order in which they are made.
+/// Returns namespaces and workloads in the order of creation.
 pub fn objects(size: &Size) -> Vec<Value> {
     let spaces =
-        (0..size.namespaces).map(|space| made::namespace(&format!("space-{space:04}"), labels(space).0));
+        (0..size.namespaces).map(|space| fixtures::namespace(&format!("space-{space:04}"), labels(space).0));
     let apps = (0..size.workloads).map(|number| {
         let space = number % size.namespaces;
         let labels = format!(
@@ -166,7 +166,7 @@ pub fn objects(size: &Size) -> Vec<Value> {
             (number + number / size.namespaces) % PACES,
             labels(space).1
         );
-        made::deployment(
+        fixtures::deployment(
             &format!("space-{space:04}"),
             &format!("app-{number:05}"),
             &labels,
@@ -176,7 +176,7 @@ pub fn objects(size: &Size) -> Vec<Value> {
     spaces.chain(apps).collect()
 }
 
-/// Upgrades such a mesh on the simulator.
+/// Upgrades a mesh on the simulator.
 pub async fn upgrade(size: &Size) -> Figures {
     let begin = std::time::Instant::now();
     let world = World::without_operator(&injecting_options()).await;
@@ -185,7 +185,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     };
     let operator = operate(sim);
     world.create(istio(OLD, size)).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     world.settle().await;
     sim.sim().with(|state| {
         for (who, script) in scripts(size) {
@@ -201,7 +201,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     world.settle().await;
     let mark = sim.sim().with(|state| state.trace.text().len());
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     until(sim, "InProgress").await;
     let started = Instant::now();
@@ -223,7 +223,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     }
 }
 
-/// The operator alone: nobody looks over its shoulder.
+/// Starts an operator without plan checks.
 fn operate(cluster: &SimulatedCluster) -> RunningOperator {
     let options = Options {
         leader_elect: false,
@@ -232,9 +232,9 @@ fn operate(cluster: &SimulatedCluster) -> RunningOperator {
     cluster.start_operator_with(operator_client(cluster), Settings::default(), options)
 }
 
-/// How long one workload takes when somebody restarts it who is not us.
+/// Returns the rollout time of one workload.
 async fn restart_by_hand(world: &World) -> Duration {
-    let at = At::inside("Deployment", "space-0004", "app-00004");
+    let at = ObjectPath::namespaced("Deployment", "space-0004", "app-00004");
     let begin = Instant::now();
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
     world.patch(&at, patch).await;
@@ -249,7 +249,7 @@ async fn restart_by_hand(world: &World) -> Duration {
     begin.elapsed()
 }
 
-/// What is told of the migration.
+/// Returns the migration status.
 pub fn migration(sim: &SimulatedCluster) -> Value {
     sim.sim().with(|state| {
         let resource = state.resources.preferred("sailoperator.io", "istios").unwrap();
@@ -261,7 +261,7 @@ pub fn migration(sim: &SimulatedCluster) -> Value {
     })
 }
 
-/// Looks twice a second; nothing is asked of the server.
+/// Waits for a migration state, without API calls.
 pub async fn until(sim: &SimulatedCluster, state: &str) {
     for _ in 0..400_000 {
         if migration(sim)["state"] == state && migration(sim)["targetRevision"] == REVISIONS[1] {
@@ -272,7 +272,8 @@ pub async fn until(sim: &SimulatedCluster, state: &str) {
     panic!("never {state}: {:#}", migration(sim));
 }
 
-/// Sorts the writes in a trace (`TIME CLIENT: METHOD PATH -> OUTCOME`) from the first that tells of a migration on.
+/// Counts the writes in a trace (`TIME CLIENT: METHOD PATH -> OUTCOME`) from the first write of the migration
+/// on.
 fn written(trace: &str) -> Written {
     let mut written = Written::default();
     let mut apps: BTreeMap<&str, usize> = BTreeMap::new();
@@ -286,10 +287,10 @@ fn written(trace: &str) -> Written {
         if !matches!(method, "POST" | "PUT" | "PATCH" | "DELETE") {
             continue;
         }
-        // What installs the new control plane is no part of it.
+        // The installation of the new control plane does not count.
         moving |= path.contains("/deployments/app-") || path.starts_with("/api/v1/namespaces/space-");
         if !outcome.starts_with('2') {
-            written.refused.push(line.to_owned());
+            written.rejected.push(line.to_owned());
         }
         if path.contains("/deployments/app-") {
             *apps.entry(path).or_default() += 1;
@@ -304,7 +305,7 @@ fn written(trace: &str) -> Written {
         }
     }
     written.workloads = apps.values().sum();
-    written.most_of_one = apps.values().copied().max().unwrap_or(0);
+    written.max_per_workload = apps.values().copied().max().unwrap_or(0);
     written
 }
 

@@ -1,8 +1,7 @@
-//! The world of a scenario: takes steps (create, patch, label, delete), answers questions, and lets time pass until they have the
-//! expected answer. Knows neither what is tried nor what is behind it.
+//! The cluster of a scenario: steps (create, patch, label, delete), reads, and waiting for an expected state.
 
 mod end;
-mod spaces;
+mod namespaces;
 mod time;
 
 use std::cell::{Cell, RefCell};
@@ -19,32 +18,33 @@ use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use serde_json::{Value, json};
 
-use super::at::{At, MESH_KINDS};
 use super::calls;
-use super::operator::Promises;
-use super::real::Real;
+use super::path::{MESH_KINDS, ObjectPath};
+use super::plan_checks::PlanChecks;
+use super::real_cluster::Real;
+pub use time::NotYet;
 
-/// Namespaces that are there before anybody does anything.
+/// Namespaces that exist from the start.
 pub const NAMESPACES: [&str; 4] = ["istio-system", "istio-cni", "ztunnel", OPERATOR_NAMESPACE];
 
-/// What is behind a world.
+/// The cluster behind a [`World`].
 pub enum Backing {
     Sim(SimulatedCluster),
     Real(Arc<Real>),
 }
 
-/// A cluster with an operator in it.
+/// A cluster with an operator.
 pub struct World {
     pub backing: Backing,
     client: Client,
     operator: RefCell<Option<RunningOperator>>,
     max_concurrent: usize,
     settings: RefCell<Settings>,
-    /// What the operator's plans would have broken.
-    pub promises: Promises,
+    /// Violations of the operator's plans.
+    pub plan_checks: PlanChecks,
     namespaces: RefCell<Vec<String>>,
     serial: Cell<u64>,
-    /// Of all worlds on one server.
+    /// Serial number among the worlds on one server.
     number: u64,
 }
 
@@ -61,7 +61,7 @@ impl World {
         let cluster = SimulatedCluster::new(catalog(), options).await.unwrap();
         let client = cluster.client("tester");
         let world = Self::over(Backing::Sim(cluster), client, options.max_concurrent);
-        world.furnish().await;
+        world.set_up().await;
         world
     }
 
@@ -72,7 +72,7 @@ impl World {
         Self::over(Backing::Sim(cluster), client, options.max_concurrent)
     }
 
-    /// An operator on the real API server that the trials of this program share.
+    /// Starts an operator on the real API server that the tests of this program share.
     pub async fn real() -> Self {
         Self::on(Real::shared(false).await).await
     }
@@ -85,7 +85,7 @@ impl World {
     async fn on(real: Arc<Real>) -> Self {
         let client = real.client("tester");
         let world = Self::over(Backing::Real(real), client, DEFAULT_MAX_CONCURRENT_RECONCILES);
-        world.furnish().await;
+        world.set_up().await;
         world.start_operator().await;
         world.sweep().await;
         world
@@ -106,22 +106,22 @@ impl World {
                 operator_namespace: OPERATOR_NAMESPACE.into(),
                 ..Settings::default()
             }),
-            promises: Promises::default(),
+            plan_checks: PlanChecks::default(),
             namespaces: RefCell::new(Vec::new()),
             serial: Cell::new(0),
         }
     }
 
-    /// Our definitions and the namespaces, unless they are there.
-    async fn furnish(&self) {
-        for definition in super::made::definitions() {
-            let at = At::of(&definition);
+    /// Creates our definitions and the namespaces, unless they exist.
+    async fn set_up(&self) {
+        for definition in super::fixtures::definitions() {
+            let at = ObjectPath::of(&definition);
             if self.get(&at).await.is_none() {
                 self.create(definition).await;
             }
         }
         for kind in MESH_KINDS {
-            let at = At::cluster(kind, "");
+            let at = ObjectPath::cluster_scoped(kind, "");
             self.until(&format!("{kind} is served"), async |world| {
                 let (code, _) = world.call("GET", &at.collection(), "", None).await;
                 (code == 200).then_some(()).ok_or(format!("code {code}"))
@@ -129,12 +129,16 @@ impl World {
             .await;
         }
         for name in NAMESPACES {
-            if self.get(&At::cluster("Namespace", name)).await.is_none() {
-                self.create(super::made::namespace(name, "")).await;
+            if self
+                .get(&ObjectPath::cluster_scoped("Namespace", name))
+                .await
+                .is_none()
+            {
+                self.create(super::fixtures::namespace(name, "")).await;
             }
         }
-        for object in super::made::roles(calls::OPERATOR, OPERATOR_NAMESPACE) {
-            if self.get(&At::of(&object)).await.is_none() {
+        for object in super::fixtures::roles(calls::OPERATOR, OPERATOR_NAMESPACE) {
+            if self.get(&ObjectPath::of(&object)).await.is_none() {
                 self.create(object).await;
             }
         }
@@ -142,8 +146,8 @@ impl World {
 
     // ---- the operator
 
-    /// Starts the operator; it runs until [`stop_operator`](Self::stop_operator) or the end of the world.
-    #[allow(clippy::unused_async, reason = "it reads as every other step of a scenario")]
+    /// Starts the operator.
+    #[allow(clippy::unused_async, reason = "called like every other step of a scenario")]
     pub async fn start_operator(&self) {
         let clock = match &self.backing {
             Backing::Sim(sim) => sim.clock(),
@@ -152,7 +156,7 @@ impl World {
         self.start_operator_by(self.operator_client(), clock);
     }
 
-    /// A client of the operator.
+    /// Returns a client with the operator's rights.
     pub fn operator_client(&self) -> Client {
         match &self.backing {
             Backing::Sim(sim) => operator_client(sim),
@@ -160,7 +164,7 @@ impl World {
         }
     }
 
-    /// The same with a client of its own, on a real server.
+    /// Starts the operator with this client, on a real server.
     pub fn start_operator_with(&self, client: Client) {
         self.start_operator_by(client, Clock::system());
     }
@@ -170,10 +174,10 @@ impl World {
         let options = Options {
             leader_elect: false,
             max_concurrent: self.max_concurrent,
-            inspect: Some(self.promises.inspector()),
+            inspect: Some(self.plan_checks.inspector()),
             ..Options::default()
         };
-        super::operator::init_log();
+        super::plan_checks::init_log();
         let operator = RunningOperator::start(Operator {
             client,
             catalog: catalog(),
@@ -185,7 +189,7 @@ impl World {
         assert!(old.is_none(), "two operators");
     }
 
-    /// Ends the operator as SIGTERM does.
+    /// Stops the operator as SIGTERM does.
     pub async fn stop_operator(&self) {
         let running = self.operator.take();
         if let Some(running) = running {
@@ -193,20 +197,20 @@ impl World {
         }
     }
 
-    /// Ends the operator as SIGKILL does.
+    /// Kills the operator as SIGKILL does.
     pub fn kill_operator(&self) {
         if let Some(running) = self.operator.take() {
             running.kill();
         }
     }
 
-    /// A new process, with nothing in its memory.
+    /// Kills the operator and starts a new one.
     pub async fn restart_operator(&self) {
         self.kill_operator();
         self.start_operator().await;
     }
 
-    /// What the operator said when it ended by itself.
+    /// Whether the operator has ended by itself.
     pub fn operator_ended(&self) -> bool {
         self.operator
             .borrow()
@@ -214,7 +218,7 @@ impl World {
             .is_some_and(RunningOperator::has_ended)
     }
 
-    /// Other settings; the operator is started anew with them.
+    /// Restarts the operator with other settings.
     pub async fn with_settings(&self, change: impl FnOnce(&mut Settings)) {
         self.stop_operator().await;
         change(&mut self.settings.borrow_mut());
@@ -223,74 +227,74 @@ impl World {
 
     // ---- steps
 
-    /// Creates an object that must be accepted.
+    /// Creates an object; it must be accepted.
     pub async fn create(&self, object: Value) -> Value {
-        let at = At::of(&object);
+        let at = ObjectPath::of(&object);
         self.try_create(object)
             .await
-            .unwrap_or_else(|refusal| panic!("{at}: {refusal}"))
+            .unwrap_or_else(|error| panic!("{at}: {error}"))
     }
 
-    /// Creates an object, or gives the server's words.
-    pub async fn try_create(&self, object: Value) -> Result<Value, String> {
-        let path = At::of(&object).collection();
-        answer(self.call("POST", &path, "application/json", Some(object)).await)
+    /// Creates an object, or returns the server's rejection.
+    pub async fn try_create(&self, object: Value) -> Result<Value, Rejection> {
+        let path = ObjectPath::of(&object).collection();
+        accepted(self.call("POST", &path, "application/json", Some(object)).await)
     }
 
-    /// Changes an object by a merge patch that must be accepted.
-    pub async fn patch(&self, at: &At, patch: Value) -> Value {
+    /// Changes an object by a merge patch; it must be accepted.
+    pub async fn patch(&self, at: &ObjectPath, patch: Value) -> Value {
         self.try_patch(at, patch)
             .await
-            .unwrap_or_else(|refusal| panic!("{at}: {refusal}"))
+            .unwrap_or_else(|error| panic!("{at}: {error}"))
     }
 
-    /// Changes an object by a merge patch, or gives the server's words.
-    pub async fn try_patch(&self, at: &At, patch: Value) -> Result<Value, String> {
-        answer(
+    /// Changes an object by a merge patch, or returns the server's rejection.
+    pub async fn try_patch(&self, at: &ObjectPath, patch: Value) -> Result<Value, Rejection> {
+        accepted(
             self.call("PATCH", &at.path(), "application/merge-patch+json", Some(patch))
                 .await,
         )
     }
 
     /// Changes an object's status.
-    pub async fn patch_status(&self, at: &At, patch: Value) -> Value {
-        let place = format!("{}/status", at.path());
+    pub async fn patch_status(&self, at: &ObjectPath, patch: Value) -> Value {
+        let path = format!("{}/status", at.path());
         let change = json!({"status": patch});
-        answer(
-            self.call("PATCH", &place, "application/merge-patch+json", Some(change))
+        accepted(
+            self.call("PATCH", &path, "application/merge-patch+json", Some(change))
                 .await,
         )
-        .unwrap_or_else(|refusal| panic!("{at}: {refusal}"))
+        .unwrap_or_else(|error| panic!("{at}: {error}"))
     }
 
     /// Changes an object by a JSON patch.
-    pub async fn edit(&self, at: &At, patch: Value) -> Value {
-        answer(
+    pub async fn edit(&self, at: &ObjectPath, patch: Value) -> Value {
+        accepted(
             self.call("PATCH", &at.path(), "application/json-patch+json", Some(patch))
                 .await,
         )
-        .unwrap_or_else(|refusal| panic!("{at}: {refusal}"))
+        .unwrap_or_else(|error| panic!("{at}: {error}"))
     }
 
-    /// Deletes an object; one that is not there is no trouble.
-    pub async fn delete(&self, at: &At) {
+    /// Deletes an object, if it exists.
+    pub async fn delete(&self, at: &ObjectPath) {
         let (code, body) = self.call("DELETE", &at.path(), "", None).await;
         assert!(code < 300 || code == 404, "{at}: {body}");
     }
 
-    /// How the pods of a workload behave from now on.
-    pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
+    /// Sets the behavior of the pods of a workload.
+    pub fn set_script(&self, namespace: &str, workload: &str, script: Script) {
         match &self.backing {
             Backing::Sim(sim) => sim.sim().with(|state| {
                 state.scripts.add_workload(namespace, workload, script);
             }),
-            Backing::Real(real) => real.behave(namespace, workload, script),
+            Backing::Real(real) => real.set_script(namespace, workload, script),
         }
     }
 
-    // ---- questions
+    // ---- reads
 
-    pub async fn get(&self, at: &At) -> Option<Value> {
+    pub async fn get(&self, at: &ObjectPath) -> Option<Value> {
         match self.call("GET", &at.path(), "", None).await {
             (200, object) => Some(object),
             (404, _) => None,
@@ -299,7 +303,10 @@ impl World {
     }
 
     pub async fn list(&self, kind: &str, selector: &str) -> Vec<Value> {
-        let path = format!("{}?labelSelector={selector}", At::cluster(kind, "").collection());
+        let path = format!(
+            "{}?labelSelector={selector}",
+            ObjectPath::cluster_scoped(kind, "").collection()
+        );
         let (code, mut body) = self.call("GET", &path, "", None).await;
         assert_eq!(code, 200, "{path}: {body}");
         match body["items"].take() {
@@ -308,30 +315,30 @@ impl World {
         }
     }
 
-    /// A client of the tester.
+    /// Returns the client of the test.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Whether time is the machine's.
+    /// Whether the cluster runs on wall-clock time.
     pub fn is_real(&self) -> bool {
         matches!(self.backing, Backing::Real(_))
     }
 
-    /// The raw conversation: method, path and body in, code and body out.
+    /// Sends a request and returns status code and body.
     pub async fn call(&self, method: &str, path: &str, content: &str, body: Option<Value>) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri(path);
         if !content.is_empty() {
             request = request.header("content-type", content);
         }
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let reply = self
+        let response = self
             .client
             .send(request.body(Body::from(bytes)).unwrap())
             .await
             .unwrap();
-        let code = reply.status().as_u16();
-        let bytes = reply.into_body().collect_bytes().await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect_bytes().await.unwrap();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 }
@@ -363,30 +370,43 @@ pub fn operator_client(cluster: &SimulatedCluster) -> Client {
     cluster.client_as(calls::OPERATOR, User::named(calls::OPERATOR, &["operators"]))
 }
 
-fn answer((code, body): (u16, Value)) -> Result<Value, String> {
+/// A request that the server rejected.
+#[derive(Debug, thiserror::Error)]
+#[error("{code} {message}")]
+pub struct Rejection {
+    pub code: u16,
+    pub message: String,
+}
+
+fn accepted((code, body): (u16, Value)) -> Result<Value, Rejection> {
     if code < 300 {
         return Ok(body);
     }
-    Err(format!("{code} {}", body["message"].as_str().unwrap_or_default()))
+    Err(Rejection {
+        code,
+        message: body["message"].as_str().unwrap_or_default().to_owned(),
+    })
 }
 
-/// Items of a list do not say their kind.
+/// Sets the kind of an item of a list.
 pub fn named(kind: &str, mut object: Value) -> Value {
     object["kind"] = kind.into();
     object
 }
 
-/// `Type=Status` or `Type=Status/Reason`.
+/// Whether an object has a condition, written `Type=Status` or `Type=Status/Reason`.
 pub fn has_condition(object: &Value, wanted: &str) -> bool {
     let (kind, rest) = wanted.split_once('=').unwrap();
     let (status, reason) = rest.split_once('/').unwrap_or((rest, ""));
     let conditions = object["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|one| {
-        one["type"] == kind && one["status"] == status && (reason.is_empty() || one["reason"] == reason)
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == kind
+            && condition["status"] == status
+            && (reason.is_empty() || condition["reason"] == reason)
     })
 }
 
-/// One line about an object: its state and conditions.
+/// Summarizes the state and conditions of an object in one line.
 pub fn brief(object: &Value) -> String {
     let conditions: Vec<String> = object["status"]["conditions"]
         .as_array()

@@ -1,45 +1,45 @@
-//! Two controls that must fail: an instrument that sees nothing when something is broken proves nothing.
+//! Two negative controls: the measurement must detect failing requests.
 
 use std::time::Duration;
 
 use mainstay_testkit::mesh::APP_IMAGE;
 use serde_json::json;
 
-use crate::made::{OLD, SHOPS};
-use crate::town::Town;
-use crate::upgrade::{tell, under_load, until_all_on};
+use crate::fixtures::{APPS, OLD};
+use crate::test_mesh::TestMesh;
+use crate::upgrade::{summary, under_load, until_all_on};
 
-/// A server killed behind an endpoint that stays ready; restarts without a pause before the end and without retries.
-pub async fn what_is_broken_shows() {
-    let mut town = Town::open().await;
-    println!("mesh up: {:.1} s", town.came_up_in.as_secs_f64());
-    until_all_on(&mut town, OLD).await;
-    careless_restarts(&mut town).await;
-    killed_server(&mut town).await;
+/// A killed server whose endpoint stays ready, and restarts without graceful shutdown and retries.
+pub async fn broken_traffic_is_detected() {
+    let mut mesh = TestMesh::open().await;
+    println!("mesh up: {:.1} s", mesh.startup_time.as_secs_f64());
+    until_all_on(&mut mesh, OLD).await;
+    careless_restarts(&mut mesh).await;
+    killed_server(&mut mesh).await;
 }
 
-async fn killed_server(town: &mut Town) {
-    let shop = &SHOPS[0];
-    let pods = format!("/api/v1/namespaces/{}/pods", shop.namespace);
-    let pods = town.list(&pods).await;
-    let living = pods
+async fn killed_server(mesh: &mut TestMesh) {
+    let app = &APPS[0];
+    let pods = format!("/api/v1/namespaces/{}/pods", app.namespace);
+    let pods = mesh.list(&pods).await;
+    let running = pods
         .iter()
         .find(|pod| pod["metadata"]["deletionTimestamp"].is_null())
         .unwrap();
-    let name = living["metadata"]["name"].as_str().unwrap().to_owned();
-    let (results, ()) = under_load(town, async |town| {
-        town.mesh.stop_restarting(shop.namespace, &name).unwrap();
-        town.mesh.kill(shop.namespace, &name, "app").unwrap();
-        town.note("a server is killed, its endpoint stays");
-        town.pass(Duration::from_secs(5)).await;
+    let name = running["metadata"]["name"].as_str().unwrap().to_owned();
+    let (results, ()) = under_load(mesh, async |mesh| {
+        mesh.mesh.stop_restarting(app.namespace, &name).unwrap();
+        mesh.mesh.kill(app.namespace, &name, "app").unwrap();
+        mesh.note("a server is killed, its endpoint stays");
+        mesh.pass(Duration::from_secs(5)).await;
     })
     .await;
-    println!("control, killed server: {}", tell(&results));
-    assert!(results.failures().count() > 0, "a killed server went unnoticed");
+    println!("control, killed server: {}", summary(&results));
+    assert!(results.failures().count() > 0, "a killed server was not detected");
 }
 
-async fn careless_restarts(town: &mut Town) {
-    let last = &SHOPS[1];
+async fn careless_restarts(mesh: &mut TestMesh) {
+    let last = &APPS[1];
     let path = format!(
         "/apis/apps/v1/namespaces/{}/deployments/{}",
         last.namespace, last.name
@@ -51,16 +51,16 @@ async fn careless_restarts(town: &mut Town) {
             "route": [{"destination": {"host": format!("{}.{}.svc.cluster.local", last.name, last.namespace), "port": {"number": 80}}}],
         }]},
     });
-    town.create(&without).await;
-    let (results, ()) = under_load(town, async |town| {
+    mesh.create(&without).await;
+    let (results, ()) = under_load(mesh, async |mesh| {
         for time in 0..3 {
             let template = json!({"spec": {"template": {
                 "metadata": {"annotations": {"restart": time.to_string()}},
                 "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "app", "image": APP_IMAGE, "lifecycle": null}]},
             }}});
-            town.strategic(&path, &template).await;
-            town.until("the restart is over", 90, async |town| {
-                let deployment = town.get(&path).await?;
+            mesh.strategic(&path, &template).await;
+            mesh.until("the restart is over", 90, async |mesh| {
+                let deployment = mesh.get(&path).await?;
                 let status = &deployment["status"];
                 let current = status["observedGeneration"] == deployment["metadata"]["generation"];
                 let all = ["replicas", "updatedReplicas", "availableReplicas"].map(|field| status[field].as_u64());
@@ -70,9 +70,9 @@ async fn careless_restarts(town: &mut Town) {
         }
     })
     .await;
-    println!("control, careless restarts: {}", tell(&results));
+    println!("control, careless restarts: {}", summary(&results));
     assert!(
         results.failures().count() > 0,
-        "restarts without drain and retries went unnoticed"
+        "restarts without drain and retries were not detected"
     );
 }

@@ -1,6 +1,6 @@
-//! Live traffic through an upgrade: real istiods, real proxies with mTLS, and the operator as the only actor, one named trial per scenario.
+//! Live traffic during an upgrade: real istiods and proxies with mTLS; only the operator changes the mesh.
 //!
-//! The program is three things: the test, the operator (a process that can be killed) and the application in pods.
+//! The program is the test, the operator process and the application in pods.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,15 +13,15 @@
     reason = "a panic is how a test fails"
 )]
 
-mod actor;
+mod api_outage;
+mod chart;
 mod controls;
-mod made;
-mod picture;
+mod fixtures;
+mod observer;
+mod operator_process;
 mod rehearsal;
-mod town;
+mod test_mesh;
 mod upgrade;
-mod weather;
-mod witness;
 
 use std::process::ExitCode;
 
@@ -29,8 +29,8 @@ use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{self, become_app};
 use mainstay_testkit::suite::{self, TestCase};
 
-/// A trial of this name.
-macro_rules! trial {
+/// Defines a test.
+macro_rules! test_case {
     ($name:literal => $run:expr) => {
         TestCase {
             name: $name,
@@ -40,16 +40,16 @@ macro_rules! trial {
 }
 
 const TEST_CASES: &[TestCase] = &[
-    trial!("upgrade" => upgrade::every_request_is_answered()),
-    trial!("controls" => controls::what_is_broken_shows()),
-    trial!("failure" => upgrade::one_workload_is_held()),
-    trial!("pruning" => upgrade::a_pod_is_injected_at_any_moment()),
-    trial!("rehearsal" => rehearsal::what_a_rehearsal_must_foretell()),
-    trial!("weather" => weather::it_arrives_all_the_same()),
+    test_case!("upgrade" => upgrade::no_request_fails()),
+    test_case!("controls" => controls::broken_traffic_is_detected()),
+    test_case!("failure" => upgrade::one_workload_is_held()),
+    test_case!("pruning" => upgrade::pods_are_injected_at_any_time()),
+    test_case!("rehearsal" => rehearsal::record_for_the_rehearsal()),
+    test_case!("api_outage" => api_outage::the_upgrade_completes()),
 ];
 
 fn main() -> ExitCode {
-    if let Some(code) = become_app().or_else(actor::become_operator) {
+    if let Some(code) = become_app().or_else(operator_process::become_operator) {
         return code;
     }
     let peers = [cluster::PARTS.as_slice(), mesh::PARTS.as_slice()].concat();

@@ -1,6 +1,6 @@
-//! What a rehearsal is held against: measures how long pods take, takes a snapshot, upgrades with one workload held, and writes down what happened.
-//!
-//! The rehearsal itself is another program's: `cargo xtask prove traffic` gives it the snapshot and compares.
+//! Records an upgrade for comparison with a rehearsal: measures readiness times, takes a snapshot, and
+//! upgrades with one workload held. `cargo xtask prove traffic` runs the rehearsal on the snapshot and
+//! compares.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use mainstay_testkit::repository_root;
 use serde_json::{Value, json};
 
-use crate::made::{GATEWAY, NEW, NEW_VERSION, OLD, SHOPS};
-use crate::town::{ISTIO, Town};
+use crate::fixtures::{APPS, GATEWAY, NEW, NEW_VERSION, OLD};
+use crate::test_mesh::{ISTIO, TestMesh};
 use crate::upgrade::{under_load, until_all_on};
 
-/// What a snapshot holds.
+/// The kinds of a snapshot.
 const KINDS: [&str; 11] = [
     "/api/v1/namespaces",
     "/apis/sailoperator.io/v1/istios",
@@ -26,24 +26,24 @@ const KINDS: [&str; 11] = [
     "/apis/policy/v1/poddisruptionbudgets",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
 ];
-/// How often is looked: what is told to the tenth of a second must be seen in less.
-const GLANCE: Duration = Duration::from_millis(40);
-const MARK: &str = "sailoperator.io/migration";
+/// Interval of reads, for times with a precision of 0.1 s.
+const INTERVAL: Duration = Duration::from_millis(40);
+const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
-pub async fn what_a_rehearsal_must_foretell() {
-    let mut town = Town::open().await;
-    until_all_on(&mut town, OLD).await;
-    let held = &SHOPS[1];
-    let (_, observed) = under_load(&mut town, async |town| {
-        let readiness = measure(town, &format!("{}/{}", held.namespace, held.name)).await;
+pub async fn record_for_the_rehearsal() {
+    let mut mesh = TestMesh::open().await;
+    until_all_on(&mut mesh, OLD).await;
+    let held = &APPS[1];
+    let (_, observed) = under_load(&mut mesh, async |mesh| {
+        let readiness = measure(mesh, &format!("{}/{}", held.namespace, held.name)).await;
         let annotations = json!({"metadata": {"annotations": {"sailoperator.io/readiness-timeout": "8s"}}});
-        town.merge(&deployment(held.namespace, held.name), &annotations)
+        mesh.merge(&deployment(held.namespace, held.name), &annotations)
             .await;
-        std::fs::write(town.hold(held.name), "").unwrap();
-        keep("before.json", &snapshot(town).await);
+        std::fs::write(mesh.hold(held.name), "").unwrap();
+        keep("before.json", &snapshot(mesh).await);
         keep("readiness.json", &readiness);
-        town.change_version(NEW_VERSION).await;
-        watch(town).await
+        mesh.change_version(NEW_VERSION).await;
+        watch(mesh).await
     })
     .await;
     println!("rehearsal: {observed}");
@@ -51,58 +51,59 @@ pub async fn what_a_rehearsal_must_foretell() {
 }
 
 fn keep(name: &str, value: &Value) {
-    let folder = repository_root().join("target/prove/traffic");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join(name), serde_json::to_vec_pretty(value).unwrap()).unwrap();
+    let directory = repository_root().join("target/prove/traffic");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join(name), serde_json::to_vec_pretty(value).unwrap()).unwrap();
 }
 
 fn deployment(namespace: &str, name: &str) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 }
 
-/// Restarts every workload as the migration will, two at a time, and sees how long its pods take; the one that will be held takes for ever.
-async fn measure(town: &mut Town, held: &str) -> Value {
+/// Restarts every workload, two at a time, and measures the readiness times of its pods; the held one is
+/// never ready.
+async fn measure(mesh: &mut TestMesh, held: &str) -> Value {
     let mut times: BTreeMap<String, Value> = BTreeMap::new();
-    let all: Vec<_> = SHOPS.iter().chain([&GATEWAY]).collect();
+    let all: Vec<_> = APPS.iter().chain([&GATEWAY]).collect();
     for pair in all.chunks(2) {
-        for shop in pair {
+        for app in pair {
             let restart = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "once"}}}}});
-            town.merge(&deployment(shop.namespace, shop.name), &restart).await;
+            mesh.merge(&deployment(app.namespace, app.name), &restart).await;
         }
-        let mut births: Vec<Births> = pair.iter().map(|_| Births::default()).collect();
+        let mut pod_times: Vec<ReadinessTimes> = pair.iter().map(|_| ReadinessTimes::default()).collect();
         loop {
             let mut settled = true;
-            for (shop, births) in pair.iter().zip(&mut births) {
-                settled &= is_settled(town, shop.namespace, shop.name, 2).await;
-                births.look(
-                    &town
-                        .list(&format!("/api/v1/namespaces/{}/pods", shop.namespace))
+            for (app, pod_times) in pair.iter().zip(&mut pod_times) {
+                settled &= is_settled(mesh, app.namespace, app.name, 2).await;
+                pod_times.observe(
+                    &mesh
+                        .list(&format!("/api/v1/namespaces/{}/pods", app.namespace))
                         .await,
                 );
             }
             if settled {
                 break;
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(INTERVAL).await;
         }
-        for (shop, births) in pair.iter().zip(births) {
-            let name = format!("{}/{}", shop.namespace, shop.name);
-            times.insert(name, json!(format!("{}ms", births.mean().as_millis())));
+        for (app, pod_times) in pair.iter().zip(pod_times) {
+            let name = format!("{}/{}", app.namespace, app.name);
+            times.insert(name, json!(format!("{}ms", pod_times.mean().as_millis())));
         }
     }
     times.insert(held.to_owned(), json!("never"));
-    town.note(&format!("readiness: {times:?}"));
+    mesh.note(&format!("readiness: {times:?}"));
     json!(times)
 }
 
-/// From the first sight of a pod to its being ready.
+/// Times from the first observation of a pod to its readiness.
 #[derive(Default)]
-struct Births {
+struct ReadinessTimes {
     seen: BTreeMap<String, (Instant, Option<Instant>)>,
 }
 
-impl Births {
-    fn look(&mut self, pods: &[Value]) {
+impl ReadinessTimes {
+    fn observe(&mut self, pods: &[Value]) {
         for pod in pods {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let conditions = pod["status"]["conditions"]
@@ -113,7 +114,7 @@ impl Births {
                 .iter()
                 .any(|one| one["type"] == "Ready" && one["status"] == "True");
             let known = self.seen.contains_key(&name);
-            // Whoever was ready when first seen was there before.
+            // A pod that is ready when first observed existed before.
             if !known && ready {
                 continue;
             }
@@ -128,15 +129,15 @@ impl Births {
         let times = self
             .seen
             .values()
-            .filter_map(|(born, ready)| Some((*ready)? - *born));
+            .filter_map(|(created, ready)| Some((*ready)? - *created));
         let times: Vec<Duration> = times.collect();
         times.iter().sum::<Duration>() / u32::try_from(times.len().max(1)).unwrap()
     }
 }
 
-/// Whether a rollout is over; `at_least` is the generation it began with.
-async fn is_settled(town: &Town, namespace: &str, name: &str, at_least: i64) -> bool {
-    let Some(deployment) = town.get(&deployment(namespace, name)).await else {
+/// Whether the rollout of at least this generation is complete.
+async fn is_settled(mesh: &TestMesh, namespace: &str, name: &str, at_least: i64) -> bool {
+    let Some(deployment) = mesh.get(&deployment(namespace, name)).await else {
         return false;
     };
     deployment["metadata"]["generation"].as_i64() >= Some(at_least) && has_rolled(&deployment)
@@ -155,10 +156,10 @@ fn has_rolled(deployment: &Value) -> bool {
         && counts.iter().all(|field| status[*field].as_i64() == wanted)
 }
 
-async fn snapshot(town: &Town) -> Value {
+async fn snapshot(mesh: &TestMesh) -> Value {
     let mut items = Vec::new();
     for path in KINDS {
-        let list = town.get(path).await.unwrap();
+        let list = mesh.get(path).await.unwrap();
         let kind = list["kind"].as_str().unwrap().trim_end_matches("List").to_owned();
         for item in list["items"].as_array().unwrap() {
             let mut item = item.clone();
@@ -170,34 +171,38 @@ async fn snapshot(town: &Town) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
-/// When each workload was sent and when it came up or failed, in milliseconds since the change.
-async fn watch(town: &mut Town) -> Value {
+/// Returns start and end of each workload's migration, in milliseconds since the change.
+async fn watch(mesh: &mut TestMesh) -> Value {
     let begin = Instant::now();
     let now = |begin: Instant| u64::try_from(begin.elapsed().as_millis()).unwrap();
     let mut spans: BTreeMap<String, (i64, u64, Option<u64>)> = BTreeMap::new();
     let migration = loop {
-        for deployment in town.list("/apis/apps/v1/deployments").await {
+        for deployment in mesh.list("/apis/apps/v1/deployments").await {
             let metadata = &deployment["metadata"];
-            let Some(mark) = metadata["annotations"][MARK].as_str() else {
+            let Some(record) = metadata["annotations"][MIGRATION_RECORD].as_str() else {
                 continue;
             };
-            let mark: Value = serde_json::from_str(mark).unwrap();
-            if mark["revision"] != NEW {
+            let record: Value = serde_json::from_str(record).unwrap();
+            if record["revision"] != NEW {
                 continue;
             }
             let name = [&metadata["namespace"], &metadata["name"]].map(|word| word.as_str().unwrap());
-            let batch = mark["batch"].as_i64().unwrap();
+            let batch = record["batch"].as_i64().unwrap();
             let span = spans.entry(name.join("/")).or_insert((batch, now(begin), None));
             if span.2.is_none() && has_rolled(&deployment) {
                 span.2 = Some(now(begin));
             }
         }
-        let migration = town.get(ISTIO).await.unwrap_or_default()["status"]["workloadMigration"].clone();
+        let migration = mesh.get(ISTIO).await.unwrap_or_default()["status"]["workloadMigration"].clone();
         if migration["state"] == "Failed" {
             break migration;
         }
-        assert!(begin.elapsed() < Duration::from_mins(3), "{}", town.story().await);
-        tokio::time::sleep(GLANCE).await;
+        assert!(
+            begin.elapsed() < Duration::from_mins(3),
+            "{}",
+            mesh.description().await
+        );
+        tokio::time::sleep(INTERVAL).await;
     };
     let end = now(begin);
     let failed = |name: &str| {
@@ -212,9 +217,9 @@ async fn watch(town: &mut Town) -> Value {
     };
     let workloads: Vec<Value> = spans
         .iter()
-        .map(|(name, (batch, start, came_up))| {
+        .map(|(name, (batch, start, completed))| {
             let failed = failed(name);
-            let end = if failed { end } else { came_up.unwrap_or(end) };
+            let end = if failed { end } else { completed.unwrap_or(end) };
             json!({"name": name, "batch": batch, "start": start, "end": end, "failed": failed})
         })
         .collect();

@@ -1,65 +1,70 @@
-//! The upgrade itself, under load, with everything that must hold of it; and the same with one workload that does not come up.
+//! The upgrade under load, and the same with one workload that does not become ready.
 
 use std::time::{Duration, Instant};
 
 use mainstay_testkit::mesh::{Load, Results};
 use serde_json::{Value, json};
 
-use crate::made::{self, GATEWAY, NEW, NEW_VERSION, OLD, SHOPS};
-use crate::picture;
-use crate::town::Town;
+use crate::chart;
+use crate::fixtures::{self, APPS, GATEWAY, NEW, NEW_VERSION, OLD};
+use crate::test_mesh::TestMesh;
 
-/// Requests per second, somewhat above what is asked for.
+/// Requests per second, slightly above the requirement.
 pub const RATE: u32 = 160;
-/// Before the change and after the end, so that the picture shows both.
-const CALM: Duration = Duration::from_secs(3);
+/// Time before the change and after the end.
+const MARGIN: Duration = Duration::from_secs(3);
 
-/// From the change of one string to the end of the old control plane, not one request fails; as many times as asked for.
-pub async fn every_request_is_answered() {
+/// No request fails between the change of the version and the deletion of the old control plane. Repeated on
+/// request.
+pub async fn no_request_fails() {
     for run in 1..=runs() {
         println!("run {run}");
         once().await;
     }
 }
 
-/// `MAINSTAY_TRAFFIC_RUNS`, or one.
+/// Returns `MAINSTAY_TRAFFIC_RUNS`, default 1.
 fn runs() -> u32 {
-    let asked = std::env::var("MAINSTAY_TRAFFIC_RUNS").ok();
-    asked.map_or(1, |runs| runs.parse().expect("a number of runs"))
+    let runs = std::env::var("MAINSTAY_TRAFFIC_RUNS").ok();
+    runs.map_or(1, |runs| runs.parse().expect("a number of runs"))
 }
 
 async fn once() {
-    let mut town = Town::open().await;
-    println!("mesh up: {:.1} s", town.came_up_in.as_secs_f64());
-    until_all_on(&mut town, OLD).await;
-    town.witness.tries_plaintext = true;
-    let (results, took) = under_load(&mut town, async |town| {
-        town.change_version(NEW_VERSION).await;
+    let mut mesh = TestMesh::open().await;
+    println!("mesh up: {:.1} s", mesh.startup_time.as_secs_f64());
+    until_all_on(&mut mesh, OLD).await;
+    mesh.observer.tries_plaintext = true;
+    let (results, took) = under_load(&mut mesh, async |mesh| {
+        mesh.change_version(NEW_VERSION).await;
         let begin = Instant::now();
-        until_moved(town).await;
+        until_migrated(mesh).await;
         begin.elapsed()
     })
     .await;
-    picture::write(&town.witness, &results);
-    all_on_the_new_one(&town).await;
-    let gateway = injected_by(&town, &GATEWAY).await;
-    let refused = refused_plaintext(&town);
+    chart::write(&mesh.observer, &results);
+    all_on_the_new_one(&mesh).await;
+    let gateway = injected_by(&mesh, &GATEWAY).await;
+    let rejected = rejected_plaintext(&mesh);
     println!(
-        "basic: {} of {} proxies on {NEW}, {refused} plaintext requests refused, {}",
-        made::proxies(),
-        made::proxies(),
-        tell(&results)
+        "basic: {} of {} proxies on {NEW}, {rejected} plaintext requests rejected, {}",
+        fixtures::proxies(),
+        fixtures::proxies(),
+        summary(&results)
     );
-    println!("zero downtime: {}, {:.1} s", tell(&results), took.as_secs_f64());
-    println!("ingress: gateway on {gateway}, {}", tell(&results));
+    println!(
+        "zero downtime: {}, {:.1} s",
+        summary(&results),
+        took.as_secs_f64()
+    );
+    println!("ingress: gateway on {gateway}, {}", summary(&results));
     assert_eq!(gateway, NEW);
-    none_failed(&town, &results);
+    none_failed(&mesh, &results);
 }
 
-/// Who injected the pods of a workload that stay.
-async fn injected_by(town: &Town, shop: &made::Shop) -> String {
-    let path = format!("/api/v1/namespaces/{}/pods", shop.namespace);
-    let pods = town.list(&path).await;
+/// Returns the revisions that injected the pods of a workload.
+async fn injected_by(mesh: &TestMesh, app: &fixtures::App) -> String {
+    let path = format!("/api/v1/namespaces/{}/pods", app.namespace);
+    let pods = mesh.list(&path).await;
     let staying = pods
         .iter()
         .filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
@@ -67,49 +72,50 @@ async fn injected_by(town: &Town, shop: &made::Shop) -> String {
         .map(|pod| {
             pod["metadata"]["annotations"]["istio.io/rev"]
                 .as_str()
-                .unwrap_or("nobody")
+                .unwrap_or("none")
         })
         .collect();
     revisions.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// How many were refused; all of them must have been.
-fn refused_plaintext(town: &Town) -> usize {
-    let witness = &town.witness;
-    assert!(witness.refused > 10, "{} are too few to say", witness.refused);
-    assert!(witness.answered.is_empty(), "{}", witness.answered.join("\n"));
-    witness.refused
+/// Returns the number of rejected plaintext requests; none may succeed.
+fn rejected_plaintext(mesh: &TestMesh) -> usize {
+    let observer = &mesh.observer;
+    assert!(observer.rejected > 10, "{} are too few", observer.rejected);
+    assert!(observer.accepted.is_empty(), "{}", observer.accepted.join("\n"));
+    observer.rejected
 }
 
-/// One workload does not come up: the others move, what is told of it is right, and once it can, it moves as well.
+/// One workload does not become ready: the others migrate, the failure is reported, and it migrates once it
+/// can.
 pub async fn one_workload_is_held() {
-    let mut town = Town::open().await;
-    until_all_on(&mut town, OLD).await;
-    let held = &SHOPS[1];
+    let mut mesh = TestMesh::open().await;
+    until_all_on(&mut mesh, OLD).await;
+    let held = &APPS[1];
     let path = format!(
         "/apis/apps/v1/namespaces/{}/deployments/{}",
         held.namespace, held.name
     );
-    town.merge(
+    mesh.merge(
         &path,
         &json!({"metadata": {"annotations": {"sailoperator.io/readiness-timeout": "8s"}}}),
     )
     .await;
-    std::fs::write(town.hold(held.name), "").unwrap();
-    let (results, ()) = under_load(&mut town, async |town| {
-        town.change_version(NEW_VERSION).await;
-        let failed = town
-            .until("the migration says that one failed", 180, async |town| {
-                let migration = town.migration().await?;
+    std::fs::write(mesh.hold(held.name), "").unwrap();
+    let (results, ()) = under_load(&mut mesh, async |mesh| {
+        mesh.change_version(NEW_VERSION).await;
+        let failed = mesh
+            .until("the migration has failed", 180, async |mesh| {
+                let migration = mesh.migration().await?;
                 (migration["state"] == "Failed").then_some(migration)
             })
             .await;
-        town.note("one failed, the others moved");
+        mesh.note("one failed, the others migrated");
         assert_eq!(counts(&failed), (4, 1, 5), "{failed:#}");
         assert_eq!(failed["failures"][0]["name"], held.name, "{failed:#}");
         assert_eq!(failed["failures"][0]["namespace"], held.namespace, "{failed:#}");
         println!("failure reason: {}", failed["failures"][0]["reason"]);
-        let events = reasons(town).await;
+        let events = reasons(mesh).await;
         for reason in [
             "MigrationStarted",
             "BatchStarted",
@@ -117,83 +123,83 @@ pub async fn one_workload_is_held() {
             "MigrationEnded",
         ] {
             assert!(
-                events.iter().any(|told| told == reason),
+                events.iter().any(|event| event == reason),
                 "no {reason} among {events:?}"
             );
         }
-        assert!(
-            town.get(&revision(OLD)).await.is_some(),
-            "somebody still needs it"
-        );
-        std::fs::remove_file(town.hold(held.name)).unwrap();
-        town.note("the block is lifted");
-        until_moved(town).await;
+        assert!(mesh.get(&revision(OLD)).await.is_some(), "it is still in use");
+        std::fs::remove_file(mesh.hold(held.name)).unwrap();
+        mesh.note("the block is lifted");
+        until_migrated(mesh).await;
     })
     .await;
-    all_on_the_new_one(&town).await;
-    println!("failure recovery: {}", tell(&results));
-    none_failed(&town, &results);
+    all_on_the_new_one(&mesh).await;
+    println!("failure recovery: {}", summary(&results));
+    none_failed(&mesh, &results);
 }
 
-/// At no moment does a namespace resolve to a revision nobody answers for.
-pub async fn a_pod_is_injected_at_any_moment() {
-    let mut town = Town::open().await;
-    until_all_on(&mut town, OLD).await;
-    town.witness.tries_pods = true;
-    let (results, ()) = under_load(&mut town, async |town| {
-        town.change_version(NEW_VERSION).await;
-        until_moved(town).await;
+/// No namespace ever refers to a revision without an istiod.
+pub async fn pods_are_injected_at_any_time() {
+    let mut mesh = TestMesh::open().await;
+    until_all_on(&mut mesh, OLD).await;
+    mesh.observer.tries_pods = true;
+    let (results, ()) = under_load(&mut mesh, async |mesh| {
+        mesh.change_version(NEW_VERSION).await;
+        until_migrated(mesh).await;
     })
     .await;
-    let witness = &town.witness;
+    let observer = &mesh.observer;
     println!(
-        "pruning hazard: {} of {} pods missed, {}",
-        witness.misses.len(),
-        witness.tries,
-        tell(&results)
+        "pruning: {} of {} pods not injected, {}",
+        observer.misses.len(),
+        observer.tries,
+        summary(&results)
     );
-    assert!(witness.tries > 50, "{} are too few to say", witness.tries);
-    assert!(witness.misses.is_empty(), "{}", witness.misses.join("\n"));
-    none_failed(&town, &results);
+    assert!(observer.tries > 50, "{} are too few", observer.tries);
+    assert!(observer.misses.is_empty(), "{}", observer.misses.join("\n"));
+    none_failed(&mesh, &results);
 }
 
-/// Runs something while requests flow, with some calm before and after.
-pub async fn under_load<T>(town: &mut Town, mut work: impl AsyncFnMut(&mut Town) -> T) -> (Results, T) {
-    let gateway = town
+/// Runs `work` under load.
+pub async fn under_load<T>(
+    mesh: &mut TestMesh,
+    mut work: impl AsyncFnMut(&mut TestMesh) -> T,
+) -> (Results, T) {
+    let gateway = mesh
         .mesh
         .address(GATEWAY.namespace, GATEWAY.name, 80)
         .await
         .unwrap();
-    town.witness.restart();
+    mesh.observer.restart();
     let load = Load::start(gateway, RATE);
-    town.pass(CALM).await;
-    let done = work(town).await;
-    town.pass(CALM).await;
+    mesh.pass(MARGIN).await;
+    let done = work(mesh).await;
+    mesh.pass(MARGIN).await;
     (load.finish(), done)
 }
 
-/// Every workload moved, and the old control plane is gone.
-pub async fn until_moved(town: &mut Town) {
-    let status = town
-        .until("every workload has moved", 240, async |town| {
-            let migration = town.migration().await?;
+/// Waits until every workload has migrated and the old control plane is deleted.
+pub async fn until_migrated(mesh: &mut TestMesh) {
+    let status = mesh
+        .until("every workload has migrated", 240, async |mesh| {
+            let migration = mesh.migration().await?;
             let done = migration["state"] == "Completed" && migration["targetRevision"] == NEW;
             done.then_some(migration)
         })
         .await;
     assert_eq!(counts(&status), (5, 0, 5), "{status:#}");
-    town.note("all workloads moved");
-    town.until("the old revision is gone", 120, async |town| {
+    mesh.note("all workloads migrated");
+    mesh.until("the old revision is deleted", 120, async |mesh| {
         let old = format!("/apis/apps/v1/namespaces/istio-system/deployments/istiod-{OLD}");
-        let gone = town.get(&revision(OLD)).await.is_none() && town.get(&old).await.is_none();
-        (gone && town.get(&revision(NEW)).await.is_some()).then_some(())
+        let gone = mesh.get(&revision(OLD)).await.is_none() && mesh.get(&old).await.is_none();
+        (gone && mesh.get(&revision(NEW)).await.is_some()).then_some(())
     })
     .await;
-    town.note("the old control plane is gone");
-    until_all_on(town, NEW).await;
+    mesh.note("the old control plane is deleted");
+    until_all_on(mesh, NEW).await;
 }
 
-/// Migrated, failed, all.
+/// Returns migrated, failed and total workloads.
 fn counts(status: &Value) -> (i64, i64, i64) {
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     (
@@ -207,19 +213,19 @@ fn revision(name: &str) -> String {
     format!("/apis/sailoperator.io/v1/istiorevisions/{name}")
 }
 
-async fn reasons(town: &Town) -> Vec<String> {
-    let events = town.list("/apis/events.k8s.io/v1/events").await;
+async fn reasons(mesh: &TestMesh) -> Vec<String> {
+    let events = mesh.list("/apis/events.k8s.io/v1/events").await;
     let reasons = events
         .iter()
         .filter_map(|event| event["reason"].as_str().map(str::to_owned));
     reasons.collect()
 }
 
-/// Every proxy hangs on this istiod, as it says itself, and on no other.
-pub async fn until_all_on(town: &mut Town, revision: &str) {
-    let wanted = made::proxies();
-    town.until(&format!("all proxies on {revision}"), 60, async |town| {
-        let proxies = town.mesh.proxies("istio-system").await.ok()?;
+/// Waits until every proxy is connected to the istiod of this revision.
+pub async fn until_all_on(mesh: &mut TestMesh, revision: &str) {
+    let wanted = fixtures::proxies();
+    mesh.until(&format!("all proxies on {revision}"), 60, async |mesh| {
+        let proxies = mesh.mesh.proxies("istio-system").await.ok()?;
         let others = proxies.iter().filter(|(name, _)| *name != revision);
         let elsewhere: usize = others.map(|(_, all)| all.len()).sum();
         let here = proxies.get(revision).map_or(0, Vec::len);
@@ -228,19 +234,19 @@ pub async fn until_all_on(town: &mut Town, revision: &str) {
     .await;
 }
 
-async fn all_on_the_new_one(town: &Town) {
-    let proxies = town.mesh.proxies("istio-system").await.unwrap();
+async fn all_on_the_new_one(mesh: &TestMesh) {
+    let proxies = mesh.mesh.proxies("istio-system").await.unwrap();
     let versions: Vec<&str> = proxies
         .values()
         .flatten()
         .map(|proxy| proxy.version.as_str())
         .collect();
-    assert_eq!(versions, vec!["1.29.1"; made::proxies()], "{proxies:?}");
+    assert_eq!(versions, vec!["1.29.1"; fixtures::proxies()], "{proxies:?}");
     assert_eq!(proxies.keys().collect::<Vec<_>>(), [NEW]);
 }
 
-/// How a load went, in one line.
-pub fn tell(results: &Results) -> String {
+/// Summarizes a load in one line.
+pub fn summary(results: &Results) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     format!(
         "{} failed of {} sent, {:.0}/s, p50 {:.0} ms, p99 {:.0} ms, longest {:.0} ms",
@@ -253,7 +259,7 @@ pub fn tell(results: &Results) -> String {
     )
 }
 
-pub fn none_failed(town: &Town, results: &Results) {
+pub fn none_failed(mesh: &TestMesh, results: &Results) {
     let failures: Vec<String> = results
         .failures()
         .take(20)
@@ -266,7 +272,7 @@ pub fn none_failed(town: &Town, results: &Results) {
         })
         .collect();
     if !failures.is_empty() {
-        println!("logs are kept in {}", town.keep_logs());
+        println!("logs are kept in {}", mesh.keep_logs());
         println!("{}", failures.join("\n"));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -1,4 +1,4 @@
-//! Zero downtime: every Service has what its workload promises, at every instant of the upgrade.
+//! Zero downtime: every Service has what its workload plan_checks, at every instant of the upgrade.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use mainstay_sim::script::Script;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
 /// Workloads of every manner of rolling: how many pods, how many may be missing, how many more there may be.
 const MANNERS: [(&str, u64, &str, &str); 5] = [
@@ -30,7 +30,7 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
     ];
     for space in &spaces {
         for (name, replicas, missing, more) in MANNERS {
-            world.behave(
+            world.set_script(
                 space,
                 name,
                 Script::default().stopping_after(Duration::from_secs(1)),
@@ -43,7 +43,7 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
     for space in &spaces {
         until_served_by(&world, space, OLD_REVISION).await;
     }
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     assert_eq!(
@@ -54,10 +54,10 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
         until_served_by(&world, space, NEW_REVISION).await;
     }
     until_old_is_gone(&world).await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     let seen = history.availability();
     seen.check(10);
-    assert!(history.most_disturbed() <= 2, "gradually");
+    assert!(history.max_migrating() <= 2, "gradually");
     // Where one may be missing, one was: the instrument sees it.
     for space in &spaces {
         let low = seen.services[&format!("{space}/thrifty")];
@@ -67,32 +67,35 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
 }
 
 /// What is promised is broken on purpose: if this were not seen, nothing would be.
-pub async fn a_moment_with_too_little_is_seen(world: World) -> World {
+pub async fn a_state_with_too_few_endpoints_is_detected(world: World) -> World {
     let space = world.namespace("").await;
     app(&world, &space, "web", "").await;
     app(&world, &space, "left", "").await;
     until_served_by(&world, &space, "-").await;
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     let pods = items(&world, "Pod", &space).await;
     let of_web = |pod: &&Value| pod["metadata"]["labels"]["app"] == "web";
     let victim = pods.iter().find(of_web).unwrap()["metadata"]["name"]
         .as_str()
         .unwrap();
-    world.delete(&At::inside("Pod", &space, victim)).await;
+    world.delete(&ObjectPath::namespaced("Pod", &space, victim)).await;
     world
-        .until("another has taken its place", async |world| {
-            let there = world.get(&At::inside("Pod", &space, victim)).await.is_some();
-            (!there).then_some(()).ok_or("it is still there".into())
+        .until("the pod is replaced", async |world| {
+            let there = world
+                .get(&ObjectPath::namespaced("Pod", &space, victim))
+                .await
+                .is_some();
+            (!there).then_some(()).ok_or("it still exists")
         })
         .await;
     until_served_by(&world, &space, "-").await;
-    let seen = diary.close_unjudged(&world).await.availability();
+    let seen = log.close_unchecked(&world).await.availability();
     let web = seen.services[&format!("{space}/web")];
     assert_eq!((web.floor, web.pods, web.endpoints), (2, 1, 1), "{web:?}");
     assert!(
-        !seen.broken.is_empty()
+        !seen.violations.is_empty()
             && seen
-                .broken
+                .violations
                 .iter()
                 .all(|line| line.starts_with(&format!("{space}/web ")))
     );

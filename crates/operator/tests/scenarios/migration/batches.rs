@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
-use crate::support::history::{History, Sent};
+use crate::support::availability_log::AvailabilityLog;
+use crate::support::history::{History, Migration};
 
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
@@ -17,7 +17,7 @@ pub async fn ten_deployments_three_at_a_time(world: World) -> World {
         app_with(&world, &space, name, "", json!({"replicas": 1})).await;
     }
     until_served_by(&world, &space, OLD_REVISION).await;
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let status = until_migration(&world, "Completed").await;
@@ -25,17 +25,17 @@ pub async fn ten_deployments_three_at_a_time(world: World) -> World {
         (counts(&status), batch(&status)),
         ("10+0+0 of 10".into(), "4 of 4".into())
     );
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     let sizes: Vec<usize> = history.batches().iter().map(BTreeSet::len).collect();
     assert_eq!(sizes, [3, 3, 3, 1]);
-    assert!(history.most_disturbed() <= 3, "never more than a batch");
-    apart(&history.sent(), Duration::from_secs(delay(&world)));
-    told(&history);
+    assert!(history.max_migrating() <= 3, "never more than a batch");
+    apart(&history.migrations(), Duration::from_secs(delay(&world)));
+    check_statuses(&history);
     world
 }
 
-/// A batch begins no sooner than the delay after the last of the one before has come up, and not before that is so.
-fn apart(sent: &[Sent], delay: Duration) {
+/// A batch starts at least the delay after the last workload of the previous one was available.
+fn apart(sent: &[Migration], delay: Duration) {
     for next in 2..=4 {
         let begin = sent
             .iter()
@@ -50,8 +50,8 @@ fn apart(sent: &[Sent], delay: Duration) {
     }
 }
 
-/// The status has told of the beginning, of every batch at its start and at its end, and of every workload.
-fn told(history: &History) {
+/// The status has reported the start and the end of every batch, and every workload.
+fn check_statuses(history: &History) {
     let all = history.statuses();
     let statuses: Vec<&Value> = all.iter().map(|(_, status)| status).collect();
     assert_eq!(history.states(), ["Completed", "Idle", "InProgress", "Completed"]);
@@ -63,14 +63,14 @@ fn told(history: &History) {
         .iter()
         .filter_map(|status| status["batched"]["currentBatch"].as_i64())
         .collect();
-    assert_eq!(batches, BTreeSet::from([1, 2, 3, 4]), "each batch is told");
+    assert_eq!(batches, BTreeSet::from([1, 2, 3, 4]), "each batch is reported");
     for (batch, migrated) in [(1, 3), (2, 6), (3, 9)] {
         let ended = under_way.iter().any(|status| {
             status["batched"]["currentBatch"] == batch
                 && status["migratedWorkloads"] == migrated
                 && status["batched"]["nextBatchTime"].is_string()
         });
-        assert!(ended, "the end of batch {batch} is told");
+        assert!(ended, "the end of batch {batch} is reported");
     }
     let migrated: Vec<i64> = under_way
         .iter()

@@ -1,4 +1,4 @@
-//! Edges: nothing to do, nothing left to do, and things that go while others are under way.
+//! Edge cases: nothing to migrate, and deletions or restarts during a migration.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use mainstay_sim::script::Script;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
 pub async fn nothing_to_move_is_completed_at_once(world: World) -> World {
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     mesh(&world, batched(&world, 1, json!({}))).await;
-    // Nobody asks this one to be in the mesh.
+    // This namespace is not in the mesh.
     let plain = world.namespace("").await;
     app(&world, &plain, "plain", "").await;
     until_served_by(&world, &plain, "-").await;
@@ -22,7 +22,7 @@ pub async fn nothing_to_move_is_completed_at_once(world: World) -> World {
         ("0+0+0 of 0".into(), "0 of 0".into())
     );
     until_old_is_gone(&world).await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     assert!(
         !history.states().contains(&"InProgress".to_owned()),
         "{:?}",
@@ -32,12 +32,12 @@ pub async fn nothing_to_move_is_completed_at_once(world: World) -> World {
     world
 }
 
-pub async fn what_is_already_there_is_left_alone(world: World) -> World {
+pub async fn migrated_workloads_are_left_alone(world: World) -> World {
     mesh(&world, json!({"strategy": ""})).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
     upgrade(&world).await;
-    world.until_state(&at::revision(NEW_REVISION), "Healthy").await;
-    // People have moved it by hand.
+    world.until_state(&path::revision(NEW_REVISION), "Healthy").await;
+    // A user has migrated it manually.
     world.label(&space, &format!("istio.io/rev={NEW_REVISION}")).await;
     for name in ["cart", "web"] {
         let restart =
@@ -46,9 +46,9 @@ pub async fn what_is_already_there_is_left_alone(world: World) -> World {
     }
     until_served_by(&world, &space, NEW_REVISION).await;
     world.settle().await;
-    let (diary, mark) = (Diary::begin(&world).await, world.mark());
+    let (log, mark) = (AvailabilityLog::begin(&world).await, world.mark());
     let on = json!({"spec": {"updateStrategy": {"workloadMigration": batched(&world, 1, json!({}))}}});
-    world.patch(&at::istio("default"), on).await;
+    world.patch(&path::istio("default"), on).await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "0+0+0 of 0");
     world.settle().await;
     let writes: Vec<String> = world
@@ -58,8 +58,8 @@ pub async fn what_is_already_there_is_left_alone(world: World) -> World {
         .filter(|line| line.contains(&space))
         .collect();
     assert_eq!(writes, [""; 0], "nothing of it is written");
-    let history = diary.close(&world).await;
-    assert_eq!(history.sent(), []);
+    let history = log.close(&world).await;
+    assert_eq!(history.migrations(), []);
     assert!(
         !history.states().contains(&"InProgress".to_owned()),
         "{:?}",
@@ -70,17 +70,17 @@ pub async fn what_is_already_there_is_left_alone(world: World) -> World {
 
 pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-leaves", "b-waits", "c-stays"],
     )
     .await;
-    world.behave(&space, "a-leaves", Script::never_ready());
+    world.set_script(&space, "a-leaves", Script::never_ready());
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    until_sent(&world, &space, "a-leaves", NEW_REVISION).await;
-    // One that is being moved, and one whose turn would have come.
+    until_migrating(&world, &space, "a-leaves", NEW_REVISION).await;
+    // One that is migrating, and one of a later batch.
     world.delete(&deployment(&space, "a-leaves")).await;
     world.delete(&deployment(&space, "b-waits")).await;
     let status = until_migration(&world, "Completed").await;
@@ -99,19 +99,19 @@ pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
 
 pub async fn an_istio_deleted_on_the_way(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
-    world.behave(&space, "a", Script::never_ready());
-    let diary = Diary::begin(&world).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
+    world.set_script(&space, "a", Script::never_ready());
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    until_sent(&world, &space, "a", NEW_REVISION).await;
-    world.delete(&at::istio("default")).await;
-    world.until_gone(&at::istio("default")).await;
-    world.until_gone(&at::revision(NEW_REVISION)).await;
+    until_migrating(&world, &space, "a", NEW_REVISION).await;
+    world.delete(&path::istio("default")).await;
+    world.until_gone(&path::istio("default")).await;
+    world.until_gone(&path::revision(NEW_REVISION)).await;
     world.pass(Duration::from_secs(delay(&world) * 3)).await;
     world.settle().await;
-    let history = diary.close(&world).await;
-    let sent: Vec<String> = history.sent().into_iter().map(|one| one.workload).collect();
+    let history = log.close(&world).await;
+    let sent: Vec<String> = history.migrations().into_iter().map(|one| one.workload).collect();
     assert_eq!(sent, [format!("{space}/a")], "it stops where it is");
     for name in ["b", "c"] {
         assert_eq!(history.template_changes(&space, name), 0, "{name}");
@@ -122,16 +122,16 @@ pub async fn an_istio_deleted_on_the_way(world: World) -> World {
 pub async fn an_operator_killed_on_the_way(world: World) -> World {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     mesh(&world, batched(&world, 2, json!({}))).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
-    let diary = Diary::begin(&world).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     let began = until_migration(&world, "InProgress").await["startTime"].clone();
     // Before each of them comes up, another operator takes over.
     for (batch, name) in [(1, "a"), (2, "c"), (3, "e")] {
         world
-            .until_object(&deployment(&space, name), "is on its way", |object| {
-                let mark = object["metadata"]["annotations"]["sailoperator.io/migration"].as_str();
-                mark.is_some_and(|mark| mark.contains(&format!("\"batch\":{batch},")))
+            .until_object(&deployment(&space, name), "is migrating", |object| {
+                let record = object["metadata"]["annotations"]["sailoperator.io/migration"].as_str();
+                record.is_some_and(|record| record.contains(&format!("\"batch\":{batch},")))
             })
             .await;
         world.restart_operator().await;
@@ -143,7 +143,7 @@ pub async fn an_operator_killed_on_the_way(world: World) -> World {
     );
     assert_eq!(status["startTime"], began, "it is one migration");
     until_served_by(&world, &space, NEW_REVISION).await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     for name in NAMES {
         assert_eq!(
             history.template_changes(&space, name),
@@ -151,7 +151,7 @@ pub async fn an_operator_killed_on_the_way(world: World) -> World {
             "{name} is restarted once"
         );
     }
-    assert!(history.most_disturbed() <= 2, "never more than a batch");
+    assert!(history.max_migrating() <= 2, "never more than a batch");
     history.availability().check(5);
     world
 }

@@ -1,14 +1,15 @@
-//! The way of a workload, by each kind of label: what is relabelled, what is restarted, and what is left of the old revision.
+//! Migration by each kind of label: what is relabelled, what is restarted, and what is left of the old
+//! revision.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 use crate::support::history::History;
 
 /// Upgrades, and waits until all workloads of these namespaces have moved and the old revision is gone.
 async fn moves(world: &World, namespaces: &[&str]) -> History {
-    let diary = Diary::begin(world).await;
+    let log = AvailabilityLog::begin(world).await;
     upgrade(world).await;
     until_migration(world, "InProgress").await;
     until_migration(world, "Completed").await;
@@ -16,12 +17,12 @@ async fn moves(world: &World, namespaces: &[&str]) -> History {
         until_served_by(world, namespace, NEW_REVISION).await;
     }
     until_old_is_gone(world).await;
-    diary.close(world).await
+    log.close(world).await
 }
 
 /// Each was sent once, to the new revision, by one change of its template.
 fn once(history: &History, workloads: &[(&str, &str)]) {
-    let sent = history.sent();
+    let sent = history.migrations();
     assert_eq!(sent.len(), workloads.len(), "{sent:?}");
     assert!(sent.iter().all(|one| one.to == NEW_REVISION), "{sent:?}");
     for (namespace, name) in workloads {
@@ -37,12 +38,12 @@ pub async fn namespace_labels_lead_and_workloads_follow(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
     let label = format!("istio.io/rev={OLD_REVISION}");
     let (one, two) = (
-        shop(&world, &label, &["httpbin", "sleep"]).await,
-        shop(&world, &label, &["httpbin"]).await,
+        injected_apps(&world, &label, &["httpbin", "sleep"]).await,
+        injected_apps(&world, &label, &["httpbin"]).await,
     );
     let history = moves(&world, &[&one, &two]).await;
     once(&history, &[(&one, "httpbin"), (&one, "sleep"), (&two, "httpbin")]);
-    let first = history.sent()[0].version;
+    let first = history.migrations()[0].version;
     for space in [&one, &two] {
         assert_eq!(space_label(&world, space, "istio.io/rev").await, NEW_REVISION);
         let relabelled = history.first("Namespace", space, |space| {
@@ -91,7 +92,7 @@ pub async fn templates_that_name_a_revision_name_the_new_one(world: World) -> Wo
 
 pub async fn injection_enabled_follows_the_default_tag(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
-    let space = shop(&world, "istio-injection=enabled", &["httpbin", "sleep"]).await;
+    let space = injected_apps(&world, "istio-injection=enabled", &["httpbin", "sleep"]).await;
     let asked = world.namespace("").await;
     app(&world, &asked, "pod", "sidecar.istio.io/inject=true").await;
     until_served_by(&world, &asked, OLD_REVISION).await;
@@ -113,25 +114,21 @@ pub async fn injection_enabled_follows_the_default_tag(world: World) -> World {
 pub async fn one_version_string_moves_every_kind_of_label(world: World) -> World {
     // Migration is switched on by the upgrade itself.
     mesh(&world, json!({"strategy": ""})).await;
-    let named = shop(
+    let named = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["httpbin", "sleep"],
     )
     .await;
-    let enabled = shop(&world, "istio-injection=enabled", &["httpbin", "sleep"]).await;
+    let enabled = injected_apps(&world, "istio-injection=enabled", &["httpbin", "sleep"]).await;
     let silent = world.namespace("").await;
     app(&world, &silent, "sleep", &format!("istio.io/rev={OLD_REVISION}")).await;
     until_served_by(&world, &silent, OLD_REVISION).await;
-    assert_eq!(
-        status(&world).await,
-        Value::Null,
-        "nothing is said of what nobody wants"
-    );
-    let diary = Diary::begin(&world).await;
+    assert_eq!(status(&world).await, Value::Null, "no status without a migration");
+    let log = AvailabilityLog::begin(&world).await;
     let migration = json!({"workloadMigration": batched(&world, 2, json!({}))});
     let spec = json!({"spec": {"version": NEW, "updateStrategy": migration}});
-    world.patch(&at::istio("default"), spec).await;
+    world.patch(&path::istio("default"), spec).await;
     until_migration(&world, "InProgress").await;
     let status = until_migration(&world, "Completed").await;
     assert_eq!(
@@ -142,12 +139,12 @@ pub async fn one_version_string_moves_every_kind_of_label(world: World) -> World
         until_served_by(&world, space, NEW_REVISION).await;
     }
     until_old_is_gone(&world).await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     history.availability().check(5);
-    assert!(history.most_disturbed() <= 2, "never more than a batch");
+    assert!(history.max_migrating() <= 2, "never more than a batch");
     world
         .until_condition(
-            &at::istio("default"),
+            &path::istio("default"),
             "WorkloadsMigrated=True/AllWorkloadsMigrated",
         )
         .await;

@@ -6,23 +6,23 @@ use mainstay_sim::script::Script;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
-pub async fn whoever_is_ready_in_time_has_moved(world: World) -> World {
+pub async fn a_workload_that_is_ready_in_time_has_migrated(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-slow", "b-next"],
     )
     .await;
     let slow = Duration::from_secs(timeout(&world) / 3);
-    world.behave(&space, "a-slow", Script::ready_after(slow));
-    let diary = Diary::begin(&world).await;
+    world.set_script(&space, "a-slow", Script::ready_after(slow));
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
-    let sent = diary.close(&world).await.sent();
+    let sent = log.close(&world).await.migrations();
     let (first, next) = (&sent[0], &sent[1]);
     let (version, came_up) = first.complete.unwrap();
     assert!(
@@ -33,16 +33,16 @@ pub async fn whoever_is_ready_in_time_has_moved(world: World) -> World {
     world
 }
 
-pub async fn whoever_is_never_ready_fails_and_stops_nobody(world: World) -> World {
+pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-bad", "b-good", "c-good"],
     )
     .await;
-    world.behave(&space, "a-bad", Script::never_ready());
-    let diary = Diary::begin(&world).await;
+    world.set_script(&space, "a-bad", Script::never_ready());
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
@@ -69,8 +69,8 @@ pub async fn whoever_is_never_ready_fails_and_stops_nobody(world: World) -> Worl
         failed["completionTime"].as_str() >= failure["timestamp"].as_str(),
         "{failed}"
     );
-    let history = diary.close(&world).await;
-    let sent = history.sent();
+    let history = log.close(&world).await;
+    let sent = history.migrations();
     let names: Vec<&str> = sent
         .iter()
         .filter_map(|one| Some(one.workload.split_once('/')?.1))
@@ -84,12 +84,12 @@ pub async fn whoever_is_never_ready_fails_and_stops_nobody(world: World) -> Worl
     );
     history.availability().check(3);
     world
-        .until_condition(&at::istio("default"), "WorkloadsMigrated=False/WorkloadsFailed")
+        .until_condition(&path::istio("default"), "WorkloadsMigrated=False/WorkloadsFailed")
         .await;
     // What failed keeps the old revision, whatever time passes.
     world.pass(Duration::from_secs(world.grace() * 2)).await;
     world
-        .until_condition(&at::revision(OLD_REVISION), "InUse=True")
+        .until_condition(&path::revision(OLD_REVISION), "InUse=True")
         .await;
     world
 }

@@ -1,13 +1,14 @@
-//! Failures and what comes after them: the others move, people are told, and whoever recovers has moved after all.
+//! Failures and recovery: other workloads migrate, the failure is reported, and a recovered workload
+//! completes.
 
 use mainstay_sim::script::Script;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
-/// What was told, by its reason.
-fn told<'a>(events: &'a [String], reason: &str) -> Vec<&'a str> {
+/// Returns the messages of Events with this reason.
+fn messages<'a>(events: &'a [String], reason: &str) -> Vec<&'a str> {
     let of = |event: &'a String| event.strip_prefix(reason)?.strip_prefix(' ');
     events.iter().filter_map(of).collect()
 }
@@ -15,7 +16,7 @@ fn told<'a>(events: &'a [String], reason: &str) -> Vec<&'a str> {
 /// A budget that allows no disruption holds up evictions, not rollouts: pods that never come up do.
 pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-stuck", "b-guarded", "c-plain"],
@@ -30,8 +31,8 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
             }))
             .await;
     }
-    world.behave(&space, "a-stuck", Script::never_ready());
-    let diary = Diary::begin(&world).await;
+    world.set_script(&space, "a-stuck", Script::never_ready());
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
@@ -41,12 +42,12 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
         [&failure["namespace"], &failure["name"]],
         [space.as_str(), "a-stuck"]
     );
-    // It is mended, and has moved after all.
-    world.behave(&space, "a-stuck", Script::default());
+    // It recovers, and completes its migration.
+    world.set_script(&space, "a-stuck", Script::default());
     for pod in items(&world, "Pod", &space).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
         if name.starts_with("a-stuck") && pod["metadata"]["annotations"]["istio.io/rev"] == NEW_REVISION {
-            world.delete(&At::inside("Pod", &space, name)).await;
+            world.delete(&ObjectPath::namespaced("Pod", &space, name)).await;
         }
     }
     let status = until_migration(&world, "Completed").await;
@@ -54,7 +55,7 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     assert!(status["failures"].is_null(), "{status}");
     until_served_by(&world, &space, NEW_REVISION).await;
     until_old_is_gone(&world).await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     history.availability().check(3);
     assert_eq!(
         history.template_changes(&space, "a-stuck"),
@@ -63,17 +64,20 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     );
     let events = history.events();
     assert_eq!(
-        told(&events, "MigrationStarted"),
+        messages(&events, "MigrationStarted"),
         [format!("migrating 3 workloads to {NEW_REVISION} in 2 batches")]
     );
-    assert_eq!(told(&events, "BatchStarted"), ["batch 1 of 2", "batch 2 of 2"]);
-    let failures = told(&events, "WorkloadFailed");
-    let words = format!("Deployment/{space}/a-stuck: Readiness timeout exceeded after ");
+    assert_eq!(
+        messages(&events, "BatchStarted"),
+        ["batch 1 of 2", "batch 2 of 2"]
+    );
+    let failures = messages(&events, "WorkloadFailed");
+    let prefix = format!("Deployment/{space}/a-stuck: Readiness timeout exceeded after ");
     assert!(
-        failures.len() == 1 && failures[0].starts_with(&words),
+        failures.len() == 1 && failures[0].starts_with(&prefix),
         "{failures:?}"
     );
-    let ends = told(&events, "MigrationEnded");
+    let ends = messages(&events, "MigrationEnded");
     assert_eq!(
         ends[0],
         format!("2 of 3 workloads migrated to {NEW_REVISION}, 1 failed, 0 skipped")
@@ -85,27 +89,31 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     world
 }
 
-pub async fn an_injector_that_refuses(world: World) -> World {
+pub async fn an_injector_that_rejects_pods(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
-        &["a-refused", "b-good"],
+        &["a-rejected", "b-good"],
     )
     .await;
-    // Somebody writes an annotation that no istiod accepts: old pods stay, new ones cannot be made.
+    // An annotation that no istiod accepts: old pods stay, new ones cannot be created.
     let annotate = |value: serde_json::Value| json!({"spec": {"template": {"metadata": {"annotations": {"sidecar.istio.io/interceptionMode": value}}}}});
     world
-        .patch(&deployment(&space, "a-refused"), annotate(json!("TELEPATHY")))
+        .patch(&deployment(&space, "a-rejected"), annotate(json!("UNKNOWN")))
         .await;
     world
-        .until_object(&deployment(&space, "a-refused"), "cannot make pods", |object| {
-            object["status"]["conditions"]
-                .to_string()
-                .contains("for annotation 'sidecar.istio.io/interceptionMode'")
-        })
+        .until_object(
+            &deployment(&space, "a-rejected"),
+            "cannot create pods",
+            |object| {
+                object["status"]["conditions"]
+                    .to_string()
+                    .contains("for annotation 'sidecar.istio.io/interceptionMode'")
+            },
+        )
         .await;
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
@@ -113,18 +121,18 @@ pub async fn an_injector_that_refuses(world: World) -> World {
     let failure = &failed["failures"][0];
     assert_eq!(
         [&failure["namespace"], &failure["name"]],
-        [space.as_str(), "a-refused"]
+        [space.as_str(), "a-rejected"]
     );
     let reason = failure["reason"].as_str().unwrap();
     assert!(reason.ends_with(": 0/2 replicas updated, 2 ready"), "{reason}");
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     history.availability().check(2);
     // The old revision stays as long as it is needed, and goes once the annotation does.
     world
-        .until_condition(&at::revision(OLD_REVISION), "InUse=True")
+        .until_condition(&path::revision(OLD_REVISION), "InUse=True")
         .await;
     world
-        .patch(&deployment(&space, "a-refused"), annotate(json!(null)))
+        .patch(&deployment(&space, "a-rejected"), annotate(json!(null)))
         .await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
     until_served_by(&world, &space, NEW_REVISION).await;

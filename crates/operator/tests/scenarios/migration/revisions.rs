@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
 /// The revision of an Istio in place, and one by version: both are old when the third comes.
 pub async fn several_old_ones_end_in_one(world: World) -> World {
-    world.create(made::istio("default", OLD, json!({}))).await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.create(fixtures::istio("default", OLD, json!({}))).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     let enabled = world.namespace("istio-injection=enabled").await;
     app(&world, &enabled, "httpbin", "").await;
     app(&world, &enabled, "sleep", "").await;
@@ -18,16 +18,16 @@ pub async fn several_old_ones_end_in_one(world: World) -> World {
     });
     world
         .patch(
-            &at::istio("default"),
+            &path::istio("default"),
             json!({"spec": {"updateStrategy": strategy}}),
         )
         .await;
-    world.until_state(&at::revision(OLD_REVISION), "Healthy").await;
-    let named = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    world.until_state(&path::revision(OLD_REVISION), "Healthy").await;
+    let named = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
     let migration = json!({"workloadMigration": batched(&world, 2, json!({}))});
     let spec = json!({"spec": {"version": NEW, "updateStrategy": migration}});
-    let diary = Diary::begin(&world).await;
-    world.patch(&at::istio("default"), spec).await;
+    let log = AvailabilityLog::begin(&world).await;
+    world.patch(&path::istio("default"), spec).await;
     let status = until_migration(&world, "Completed").await;
     assert_eq!(counts(&status), "4+0+0 of 4");
     for space in [&enabled, &named] {
@@ -38,10 +38,10 @@ pub async fn several_old_ones_end_in_one(world: World) -> World {
         space_label(&world, &enabled, "istio-injection").await,
         serde_json::Value::Null
     );
-    let history = diary.close(&world).await;
-    assert_eq!(history.sent().len(), 4);
+    let history = log.close(&world).await;
+    assert_eq!(history.migrations().len(), 4);
     history.availability().check(4);
-    world.until_gone(&at::revision("default")).await;
+    world.until_gone(&path::revision("default")).await;
     until_old_is_gone(&world).await;
     world
 }
@@ -68,7 +68,7 @@ pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
         })
         .await;
     until_served_by(&world, &open, OLD_REVISION).await;
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "3+0+0 of 3");
@@ -77,7 +77,7 @@ pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
         injected_by(&world, &decided).await,
         BTreeSet::from(["-".to_owned(), NEW_REVISION.to_owned()])
     );
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     assert_eq!(history.template_changes(&decided, "out"), 0);
     assert_eq!(
         template(&world, &open, "named").await["labels"]["istio.io/rev"],
@@ -99,15 +99,15 @@ pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
 pub async fn another_target_in_the_middle(world: World) -> World {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
-    let diary = Diary::begin(&world).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
-    until_sent(&world, &space, "b", NEW_REVISION).await;
+    until_migrating(&world, &space, "b", NEW_REVISION).await;
     world
-        .patch(&at::istio("default"), json!({"spec": {"version": OLD}}))
+        .patch(&path::istio("default"), json!({"spec": {"version": OLD}}))
         .await;
     let istio = world
-        .until_object(&at::istio("default"), "is back", |istio| {
+        .until_object(&path::istio("default"), "is back", |istio| {
             let migration = &istio["status"]["workloadMigration"];
             migration["state"] == "Completed" && migration["targetRevision"] == OLD_REVISION
         })
@@ -115,11 +115,11 @@ pub async fn another_target_in_the_middle(world: World) -> World {
     assert_eq!(counts(&istio["status"]["workloadMigration"]), "2+0+0 of 2");
     until_served_by(&world, &space, OLD_REVISION).await;
     assert_eq!(space_label(&world, &space, "istio.io/rev").await, OLD_REVISION);
-    world.until_gone(&at::revision(NEW_REVISION)).await;
-    let history = diary.close(&world).await;
+    world.until_gone(&path::revision(NEW_REVISION)).await;
+    let history = log.close(&world).await;
     let changes = NAMES.map(|name| history.template_changes(&space, name));
     assert_eq!(changes, [2, 2, 0, 0], "there and back, or never touched");
-    assert_eq!(history.most_disturbed(), 1, "never more than a batch");
+    assert_eq!(history.max_migrating(), 1, "never more than a batch");
     history.availability().check(4);
     world
 }

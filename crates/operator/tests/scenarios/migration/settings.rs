@@ -1,18 +1,18 @@
-//! Settings: what the server refuses, what it fills in, and what is left to the operator to complain about.
+//! Settings: what the server rejects, what it defaults, and what the operator reports.
 
 use serde_json::json;
 
 use super::*;
 
 fn with(migration: Value) -> Value {
-    made::istio(
+    fixtures::istio(
         "default",
         OLD,
         json!({"updateStrategy": {"type": "RevisionBased", "workloadMigration": migration}}),
     )
 }
 
-pub async fn the_server_refuses_what_cannot_be_meant(world: World) -> World {
+pub async fn invalid_settings_are_rejected(world: World) -> World {
     for (migration, words) in [
         (json!({"strategy": "Rolling"}), "Unsupported value: \"Rolling\""),
         (json!({"strategy": "batched"}), "Unsupported value: \"batched\""),
@@ -37,22 +37,26 @@ pub async fn the_server_refuses_what_cannot_be_meant(world: World) -> World {
             "delayBetweenBatches in body must be of type string",
         ),
     ] {
-        let refusal = world.try_create(with(migration.clone())).await.unwrap_err();
+        let rejection = world
+            .try_create(with(migration.clone()))
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(
-            refusal.starts_with("422 ") && refusal.contains(words),
-            "{migration}: {refusal}"
+            rejection.starts_with("422 ") && rejection.contains(words),
+            "{migration}: {rejection}"
         );
     }
     world
 }
 
-pub async fn the_server_fills_in_what_is_not_said(world: World) -> World {
+pub async fn defaults_are_applied(world: World) -> World {
     let defaults = json!({"batchSize": 1, "delayBetweenBatches": "30s", "readinessTimeout": "5m"});
     let check = async |migration: Value, expected: Value| {
         let (code, body) = world
             .call(
                 "POST",
-                &format!("{}?dryRun=All", at::istio("").collection()),
+                &format!("{}?dryRun=All", path::istio("").collection()),
                 "application/json",
                 Some(with(migration)),
             )
@@ -68,7 +72,7 @@ pub async fn the_server_fills_in_what_is_not_said(world: World) -> World {
     .await;
     check(
         json!({"strategy": "Batched", "batched": {"batchSize": 7}}),
-        json!({"strategy": "Batched", "batched": made::merged(defaults.clone(), json!({"batchSize": 7}))}),
+        json!({"strategy": "Batched", "batched": fixtures::merged(defaults.clone(), json!({"batchSize": 7}))}),
     )
     .await;
     world

@@ -1,27 +1,30 @@
-//! Tags: they move when the new revision is ready, workloads follow by a restart, and no label is ever written.
+//! Tags: they move when the new revision is ready, workloads are restarted, and no label is changed.
 
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
 pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
     let tags = json!({"spec": {"updateStrategy": {"revisionTags": ["stable"]}}});
     world
-        .create(made::merged(istio(&world, batched(&world, 2, json!({}))), tags))
+        .create(fixtures::merged(
+            istio(&world, batched(&world, 2, json!({}))),
+            tags,
+        ))
         .await;
-    world.until_state(&at::istio("default"), "Healthy").await;
+    world.until_state(&path::istio("default"), "Healthy").await;
     // One the Istio makes, one that people make.
-    world.create(made::tag("prod", "Istio", "default")).await;
+    world.create(fixtures::tag("prod", "Istio", "default")).await;
     for tag in ["stable", "prod"] {
-        world.until_condition(&at::tag(tag), "Reconciled=True").await;
+        world.until_condition(&path::tag(tag), "Reconciled=True").await;
     }
-    let stable = shop(&world, "istio.io/rev=stable", &["cart", "web"]).await;
-    let prod = shop(&world, "istio.io/rev=prod", &["cart"]).await;
+    let stable = injected_apps(&world, "istio.io/rev=stable", &["cart", "web"]).await;
+    let prod = injected_apps(&world, "istio.io/rev=prod", &["cart"]).await;
     let silent = world.namespace("").await;
     app(&world, &silent, "tagged", "istio.io/rev=stable").await;
     until_served_by(&world, &silent, OLD_REVISION).await;
-    let diary = Diary::begin(&world).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "4+0+0 of 4");
@@ -38,8 +41,8 @@ pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
         "stable"
     );
     until_old_is_gone(&world).await;
-    let history = diary.close(&world).await;
-    let first = history.sent()[0].version;
+    let history = log.close(&world).await;
+    let first = history.migrations()[0].version;
     let ready = history.first("IstioRevision", NEW_REVISION, |revision| {
         revision["status"]["state"] == "Healthy"
             || crate::support::world::has_condition(revision, "Ready=True")

@@ -1,9 +1,9 @@
-//! Version boundaries: what is above the highest allowed version is installed, and nothing moves to it until it is allowed.
+//! maxVersion: a higher version is installed, but no workload migrates to it until it is allowed.
 
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
 async fn allow(world: &World, version: &str) {
     set(world, json!({"batched": {"maxVersion": version}})).await;
@@ -12,7 +12,7 @@ async fn allow(world: &World, version: &str) {
 /// Nothing moves, and this is why.
 async fn held(world: &World, space: &str, why: &str, words: &str) {
     let istio = world
-        .until_object(&at::istio("default"), why, |istio| {
+        .until_object(&path::istio("default"), why, |istio| {
             let conditions = istio["status"]["conditions"].to_string();
             istio["status"]["observedGeneration"] == istio["metadata"]["generation"]
                 && conditions.contains(why)
@@ -28,18 +28,18 @@ async fn held(world: &World, space: &str, why: &str, words: &str) {
 pub async fn above_the_highest_version_nothing_moves_until_it_is_raised(world: World) -> World {
     let highest = json!({"batched": {"maxVersion": "1.28.999"}});
     mesh(&world, batched(&world, 2, highest)).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
-    let diary = Diary::begin(&world).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
-    world.until_state(&at::revision(NEW_REVISION), "Healthy").await;
+    world.until_state(&path::revision(NEW_REVISION), "Healthy").await;
     let words =
         |highest: &str| format!("1.29.1 is above batched.maxVersion {highest}; workloads are not migrated");
     held(&world, &space, "VersionAboveMaximum", &words("1.28.999")).await;
     // The whole minor version is not meant by its first.
     allow(&world, "1.29.0").await;
     held(&world, &space, "VersionAboveMaximum", &words("1.29.0")).await;
-    let history = diary.close(&world).await;
-    assert_eq!(history.sent(), []);
+    let history = log.close(&world).await;
+    assert_eq!(history.migrations(), []);
     assert_eq!(history.template_changes(&space, "cart"), 0);
     // The version itself is.
     allow(&world, "1.29.1").await;

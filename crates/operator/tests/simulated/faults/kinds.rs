@@ -1,4 +1,4 @@
-//! Which faults strike which calls: takes the calls of a run, gives every strike. A table per sort of call.
+//! The faults of each kind of call.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use mainstay_sim::Cluster;
 use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::status::Status;
 
-use crate::support::calls::{Call, OPERATOR, Sort};
+use crate::support::calls::{Call, CallKind, OPERATOR};
 
-/// One fault at one call.
-pub(super) struct Strike {
+/// A fault at one call.
+pub(super) struct InjectedFault {
     trigger: Trigger,
     fault: Fault,
     name: &'static str,
     line: String,
 }
 
-impl Strike {
+impl InjectedFault {
     pub(super) fn arm(&self, cluster: &Cluster) {
         cluster.add_fault(Rule::once(OPERATOR, self.trigger.clone(), self.fault.clone()));
     }
 
-    /// Whether an event never comes: then only a new list can show what happened.
+    /// Whether the fault hides events: then only a new list recovers.
     pub(super) fn hides_events(&self) -> bool {
         matches!(self.fault, Fault::SkipEvent(_) | Fault::Stale(_))
     }
 }
 
-impl fmt::Display for Strike {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:?} ({})", self.name, self.trigger, self.line)
     }
@@ -36,10 +36,10 @@ impl fmt::Display for Strike {
 
 type Kinds = Vec<(&'static str, Fault)>;
 
-/// Longer than any call may take.
+/// Longer than the timeout of any call.
 const TOO_SLOW: Duration = Duration::from_secs(90);
 
-/// What can happen to any call.
+/// Faults of any call.
 fn any() -> Kinds {
     vec![
         ("crash before", Fault::CrashBefore),
@@ -52,24 +52,24 @@ fn any() -> Kinds {
     ]
 }
 
-fn of_write() -> Kinds {
+fn write_faults() -> Kinds {
     let done = |status| Fault::RejectAfter(status);
     let mut kinds = any();
     kinds.extend([
-        ("reply lost", Fault::LoseResponse),
+        ("response lost", Fault::LoseResponse),
         ("409", Fault::conflict()),
         ("timeout", Fault::Slow(TOO_SLOW)),
-        ("done, then 500", done(Status::internal("injected fault"))),
-        ("done, then 504", done(Status::timeout("injected fault", 0))),
+        ("executed, then 500", done(Status::internal("injected fault"))),
+        ("executed, then 504", done(Status::timeout("injected fault", 0))),
     ]);
     kinds
 }
 
-fn of_read() -> Kinds {
+fn read_faults() -> Kinds {
     let mut kinds = any();
     kinds.extend([
-        ("reply lost", Fault::LoseResponse),
-        ("reply cut", Fault::Truncate),
+        ("response lost", Fault::LoseResponse),
+        ("response truncated", Fault::Truncate),
         ("timeout", Fault::Slow(TOO_SLOW)),
         ("stale by 1", Fault::Stale(1)),
         ("stale by 5", Fault::Stale(5)),
@@ -78,7 +78,7 @@ fn of_read() -> Kinds {
     kinds
 }
 
-fn of_watch() -> Kinds {
+fn watch_faults() -> Kinds {
     let gone = Status::new(410, "Expired", "too old resource version");
     let mut kinds = any();
     kinds.extend([
@@ -100,24 +100,24 @@ fn of_watch() -> Kinds {
     kinds
 }
 
-/// Every fault at every call.
-pub(super) fn all(calls: &[Call]) -> Vec<Strike> {
-    let mut strikes = Vec::new();
+/// Returns every fault at every call.
+pub(super) fn all(calls: &[Call]) -> Vec<InjectedFault> {
+    let mut faults = Vec::new();
     let (mut writes, mut watches) = (0, 0);
     for (number, call) in calls.iter().enumerate() {
-        let (trigger, kinds) = match call.sort {
-            Sort::Write => (Trigger::Write(writes), of_write()),
-            Sort::Watch => (Trigger::Watch(watches), of_watch()),
-            Sort::Read => (Trigger::Request(number as u64), of_read()),
+        let (trigger, kinds) = match call.kind {
+            CallKind::Write => (Trigger::Write(writes), write_faults()),
+            CallKind::Watch => (Trigger::Watch(watches), watch_faults()),
+            CallKind::Read => (Trigger::Request(number as u64), read_faults()),
         };
-        writes += u64::from(call.sort == Sort::Write);
-        watches += u64::from(call.sort == Sort::Watch);
-        strikes.extend(kinds.into_iter().map(|(name, fault)| Strike {
+        writes += u64::from(call.kind == CallKind::Write);
+        watches += u64::from(call.kind == CallKind::Watch);
+        faults.extend(kinds.into_iter().map(|(name, fault)| InjectedFault {
             trigger: trigger.clone(),
             fault,
             name,
             line: call.line.clone(),
         }));
     }
-    strikes
+    faults
 }

@@ -1,16 +1,16 @@
-//! The end of a world: everything is taken away as a user would, and nothing may be left; and what is told when it ends otherwise.
+//! Tear-down of a world: deletes everything as a user would, and checks that nothing is left.
 
 use serde_json::Value;
 
 use super::{Backing, World, brief, named};
-use crate::support::at::{At, INSTALLED_KINDS, MESH_KINDS};
+use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 
 impl World {
-    /// Takes away what a trial that failed has left.
+    /// Deletes what a failed test has left.
     pub(super) async fn sweep(&self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                let at = At::of(&named(kind, object));
+                let at = ObjectPath::of(&named(kind, object));
                 self.delete(&at).await;
                 self.until_gone(&at).await;
             }
@@ -23,11 +23,11 @@ impl World {
         self.clear(&left).await;
     }
 
-    /// Takes everything of the mesh away as a user would, and looks that nothing is left of it.
+    /// Deletes the whole mesh as a user would, and checks that nothing is left.
     pub async fn end(self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                self.delete(&At::of(&named(kind, object))).await;
+                self.delete(&ObjectPath::of(&named(kind, object))).await;
             }
         }
         for kind in MESH_KINDS {
@@ -46,7 +46,7 @@ impl World {
                 left.extend(
                     found
                         .into_iter()
-                        .map(|object| At::of(&named(kind, object)).to_string()),
+                        .map(|object| ObjectPath::of(&named(kind, object)).to_string()),
                 );
             }
             left.is_empty().then_some(()).ok_or(left.join(", "))
@@ -55,15 +55,16 @@ impl World {
         let namespaces = self.namespaces.take();
         self.clear(&namespaces).await;
         for namespace in &namespaces {
-            self.delete(&At::cluster("Namespace", namespace)).await;
+            self.delete(&ObjectPath::cluster_scoped("Namespace", namespace))
+                .await;
         }
-        self.promises.check();
+        self.plan_checks.check();
         assert!(!self.operator_ended(), "the operator ended by itself");
         self.stop_operator().await;
     }
 
-    /// Workloads must not be there any more when the next scenario counts its own. Their namespaces take longer to go, and are
-    /// not waited for: they ask for nothing any more.
+    /// Deletes workloads, which would be counted by the next scenario. The deletion of their namespaces takes
+    /// longer and is not awaited: they do not refer to a revision any more.
     async fn clear(&self, namespaces: &[String]) {
         if !matches!(&self.backing, Backing::Real(real) if real.injects) {
             return;
@@ -71,12 +72,12 @@ impl World {
         for namespace in namespaces {
             self.label(namespace, "istio.io/rev= istio-injection=").await;
             for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
-                let path = At::inside(kind, namespace, "").collection();
+                let path = ObjectPath::namespaced(kind, namespace, "").collection();
                 self.call("DELETE", &path, "", None).await;
             }
         }
         for namespace in namespaces {
-            let path = At::inside("Pod", namespace, "").collection();
+            let path = ObjectPath::namespaced("Pod", namespace, "").collection();
             self.until(&format!("{namespace} is empty"), async |world| {
                 let (_, list) = world.call("GET", &path, "", None).await;
                 let left = list["items"].as_array().map_or(0, Vec::len);
@@ -86,21 +87,21 @@ impl World {
         }
     }
 
-    /// What a reader of a failure wants to see.
-    pub(super) async fn last_words(&self) -> String {
-        let mut words = Vec::new();
+    /// Describes the state of the cluster for a failure message.
+    pub(super) async fn describe(&self) -> String {
+        let mut lines = Vec::new();
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                words.push(brief(&named(kind, object)));
+                lines.push(brief(&named(kind, object)));
             }
         }
         if let Backing::Sim(sim) = &self.backing {
             let calls = super::time::traced_calls(sim.sim(), 0);
             let from = calls.len().saturating_sub(12);
-            words.extend(calls[from..].iter().map(|call| call.line.clone()));
+            lines.extend(calls[from..].iter().map(|call| call.line.clone()));
         }
-        words.push(format!("operator ended: {}", self.operator_ended()));
-        words.extend(self.promises.broken());
-        words.join("\n")
+        lines.push(format!("operator ended: {}", self.operator_ended()));
+        lines.extend(self.plan_checks.violations());
+        lines.join("\n")
     }
 }

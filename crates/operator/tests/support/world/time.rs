@@ -1,29 +1,52 @@
-//! Waiting in a world: lets time pass until something holds, or until nothing happens any more, and counts the calls meanwhile.
+//! Waits until a condition holds or until the operator is idle, and counts its calls.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::time::Duration;
 
 use mainstay_sim::Cluster;
 use serde_json::Value;
 
 use super::{Backing, World, brief, has_condition};
-use crate::support::at::At;
-use crate::support::calls::{self, Call, Mark, Sort};
+use crate::support::calls::{self, Call, CallKind, CallMarker};
+use crate::support::path::ObjectPath;
+
+/// Why a condition does not hold yet.
+#[derive(Debug)]
+pub struct NotYet(String);
+
+impl fmt::Display for NotYet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for NotYet {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for NotYet {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
 
 impl World {
-    /// How long to wait for what should happen.
-    fn patience(&self) -> Duration {
+    /// Timeout of a condition.
+    fn timeout(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_mins(15),
-            // A process must start, those of others may be busy, and one workload may be given up before.
+            // A process must start, other processes may be busy, and one workload may fail before.
             Backing::Real(real) if real.injects => Duration::from_mins(3),
-            // The garbage collector looks for new kinds every 30 s.
+            // The garbage collector discovers new kinds every 30 s.
             Backing::Real(_) => Duration::from_secs(45),
         }
     }
 
-    /// Who has waited for long looks more seldom.
-    fn glance(&self, waited: Duration) -> Duration {
+    /// Interval of checks; longer after a long wait.
+    fn interval(&self, waited: Duration) -> Duration {
         match &self.backing {
             Backing::Sim(_) if waited > Duration::from_mins(5) => Duration::from_secs(5),
             Backing::Sim(_) => Duration::from_millis(200),
@@ -31,15 +54,15 @@ impl World {
         }
     }
 
-    /// How long nothing must happen before we believe that nothing will.
-    fn silence(&self) -> Duration {
+    /// Time without calls after which the operator counts as idle.
+    fn idle_time(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_secs(20),
             Backing::Real(_) => Duration::from_millis(600),
         }
     }
 
-    /// A grace period that is long enough to be seen and short enough to be waited for.
+    /// Grace period that is long enough to be observed and short enough for a test.
     pub fn grace(&self) -> u64 {
         match &self.backing {
             Backing::Sim(_) => 30,
@@ -52,60 +75,61 @@ impl World {
         tokio::time::sleep(time).await;
     }
 
-    /// Waits until `check` is content; its last complaint is what the test fails with.
-    pub async fn until(&self, what: &str, check: impl AsyncFn(&World) -> Result<(), String>) {
+    /// Waits until `check` succeeds; its last error is part of the failure message.
+    pub async fn until<E: Into<NotYet>>(&self, what: &str, check: impl AsyncFn(&World) -> Result<(), E>) {
         let begin = tokio::time::Instant::now();
         loop {
-            let complaint = match check(self).await {
-                Ok(()) => return,
-                Err(complaint) => complaint,
+            let Err(problem) = check(self).await.map_err(Into::into) else {
+                return;
             };
             assert!(
-                begin.elapsed() <= self.patience(),
-                "{what}: not after {:?}: {complaint}\n{}",
+                begin.elapsed() <= self.timeout(),
+                "{what}: not after {:?}: {problem}\n{}",
                 begin.elapsed(),
-                self.last_words().await
+                self.describe().await
             );
-            tokio::time::sleep(self.glance(begin.elapsed())).await;
+            tokio::time::sleep(self.interval(begin.elapsed())).await;
             self.revive_operator().await;
         }
     }
 
-    /// Waits until an object is there and `check` is content with it.
-    pub async fn until_object(&self, at: &At, what: &str, check: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until an object exists and `check` accepts it.
+    pub async fn until_object(&self, at: &ObjectPath, what: &str, check: impl Fn(&Value) -> bool) -> Value {
         let found = RefCell::new(Value::Null);
         self.until(&format!("{at} {what}"), async |world| {
-            let object = world.get(at).await.ok_or("not there")?;
-            let content = check(&object);
-            let complaint = brief(&object);
+            let Some(object) = world.get(at).await else {
+                return Err(NotYet::from("does not exist"));
+            };
+            let accepted = check(&object);
+            let problem = brief(&object);
             found.replace(object);
-            content.then_some(()).ok_or(complaint)
+            accepted.then_some(()).ok_or(NotYet::from(problem))
         })
         .await;
         found.into_inner()
     }
 
-    pub async fn until_there(&self, at: &At) -> Value {
-        self.until_object(at, "is there", |_| true).await
+    pub async fn until_there(&self, at: &ObjectPath) -> Value {
+        self.until_object(at, "exists", |_| true).await
     }
 
-    pub async fn until_gone(&self, at: &At) {
+    pub async fn until_gone(&self, at: &ObjectPath) {
         self.until(&format!("{at} is gone"), async |world| {
             match world.get(at).await {
                 None => Ok(()),
-                Some(object) => Err(format!("there: {}", brief(&object))),
+                Some(object) => Err(format!("exists: {}", brief(&object))),
             }
         })
         .await;
     }
 
     /// Waits until a condition is as written: `Ready=True`, `InUse=False/NotReferencedByAnything`.
-    pub async fn until_condition(&self, at: &At, wanted: &str) -> Value {
+    pub async fn until_condition(&self, at: &ObjectPath, wanted: &str) -> Value {
         self.until_object(at, wanted, |object| has_condition(object, wanted))
             .await
     }
 
-    pub async fn until_state(&self, at: &At, state: &str) -> Value {
+    pub async fn until_state(&self, at: &ObjectPath, state: &str) -> Value {
         self.until_object(at, &format!("state {state}"), |object| {
             object["status"]["state"] == state
                 && object["status"]["observedGeneration"] == object["metadata"]["generation"]
@@ -113,30 +137,31 @@ impl World {
         .await
     }
 
-    /// Waits until the operator has asked nothing for a while.
+    /// Waits until the operator is idle.
     pub async fn settle(&self) {
         let begin = tokio::time::Instant::now();
         loop {
             let mark = self.mark();
-            tokio::time::sleep(self.silence()).await;
-            let asked = self.calls(&mark);
-            if calls::asked(&asked).is_empty() {
+            tokio::time::sleep(self.idle_time()).await;
+            let calls = self.calls(&mark);
+            if calls::requests(&calls).is_empty() {
                 return;
             }
             assert!(
-                begin.elapsed() < self.patience() * 4,
-                "never quiet: {:#?}",
-                calls::asked(&asked)
+                begin.elapsed() < self.timeout() * 4,
+                "never idle: {:#?}",
+                calls::requests(&calls)
             );
         }
     }
 
-    /// Waits until the operator has asked nothing for longer than it holds anything back; one that has died is started again.
-    pub async fn rest(&self) {
+    /// Waits until the operator has been idle for longer than its timers; an operator that has ended is
+    /// restarted.
+    pub async fn wait_until_idle(&self) {
         let begin = tokio::time::Instant::now();
         let seconds = match &self.backing {
             Backing::Sim(_) => 70,
-            // What it holds back for longer, somebody asked it to.
+            // Longer delays are configured by the scenario.
             Backing::Real(_) => 3,
         };
         loop {
@@ -145,19 +170,19 @@ impl World {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 self.revive_operator().await;
             }
-            let asked = self.calls(&mark);
-            if calls::asked(&asked).is_empty() {
+            let calls = self.calls(&mark);
+            if calls::requests(&calls).is_empty() {
                 return;
             }
             assert!(
                 begin.elapsed() < Duration::from_hours(1),
-                "never quiet: {:#?}",
-                calls::asked(&asked)
+                "never idle: {:#?}",
+                calls::requests(&calls)
             );
         }
     }
 
-    /// As a Deployment would: a process that ended is started again.
+    /// Restarts an operator that has ended, as a Deployment would.
     async fn revive_operator(&self) {
         if let Backing::Sim(sim) = &self.backing
             && (restart_crashed(sim.sim()) || self.operator_ended())
@@ -166,62 +191,62 @@ impl World {
         }
     }
 
-    /// Every watch ends in time, and none can go on from where it was.
+    /// Lets every watch end, and drops the history, so that none can continue.
     pub async fn expire_watches(&self) {
         let Backing::Sim(sim) = &self.backing else {
-            panic!("only the simulator forgets on demand");
+            panic!("only the simulator can drop its history");
         };
         for _ in 0..75 {
             compact(sim.sim());
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
-        self.rest().await;
+        self.wait_until_idle().await;
     }
 
-    /// From the beginning of the world.
+    /// Marks the start of the world.
     #[allow(clippy::unused_self, reason = "it reads as every other step of a scenario")]
-    pub fn mark_start(&self) -> Mark {
-        Mark::Trace(0)
+    pub fn mark_start(&self) -> CallMarker {
+        CallMarker::Trace(0)
     }
 
-    /// From now on.
-    pub fn mark(&self) -> Mark {
+    /// Marks the current position in the trace or audit log.
+    pub fn mark(&self) -> CallMarker {
         match &self.backing {
-            Backing::Sim(sim) => Mark::Trace(sim.sim().with(|state| state.trace.text().len())),
+            Backing::Sim(sim) => CallMarker::Trace(sim.sim().with(|state| state.trace.text().len())),
             Backing::Real(real) => real.mark(),
         }
     }
 
-    /// What the operator asked since then.
-    pub fn calls(&self, mark: &Mark) -> Vec<Call> {
+    /// Returns the operator's calls since a mark.
+    pub fn calls(&self, mark: &CallMarker) -> Vec<Call> {
         match (&self.backing, mark) {
-            (Backing::Sim(sim), Mark::Trace(from)) => traced_calls(sim.sim(), *from),
-            (Backing::Real(_), Mark::Audit(audit)) => {
+            (Backing::Sim(sim), CallMarker::Trace(from)) => traced_calls(sim.sim(), *from),
+            (Backing::Real(_), CallMarker::Audit(audit)) => {
                 let entries = audit.entries().unwrap();
-                entries.iter().filter_map(calls::of_entry).collect()
+                entries.iter().filter_map(calls::from_audit_entry).collect()
             }
-            _ => panic!("a mark of another world"),
+            _ => panic!("a mark of another cluster"),
         }
     }
 
-    /// The operator asks the server nothing because of `act`.
-    pub async fn quiet(&self, what: &str, act: impl AsyncFnOnce(&World)) {
+    /// Checks that `act` causes no call of the operator.
+    pub async fn assert_no_calls(&self, what: &str, act: impl AsyncFnOnce(&World)) {
         self.settle().await;
         let mark = self.mark();
         act(self).await;
-        tokio::time::sleep(self.silence()).await;
-        let seen = self.calls(&mark);
-        assert_eq!(calls::asked(&seen), [""; 0], "{what}");
+        tokio::time::sleep(self.idle_time()).await;
+        let calls = self.calls(&mark);
+        assert_eq!(calls::requests(&calls), [""; 0], "{what}");
     }
 
-    /// How many writes `act` causes, one line each.
+    /// Returns the writes that `act` causes, one line each.
     pub async fn writes_of(&self, act: impl AsyncFnOnce(&World)) -> Vec<String> {
         self.settle().await;
         let mark = self.mark();
         act(self).await;
         self.settle().await;
-        let seen = self.calls(&mark);
-        calls::of_sort(&seen, Sort::Write)
+        let calls = self.calls(&mark);
+        calls::of_kind(&calls, CallKind::Write)
             .into_iter()
             .map(str::to_owned)
             .collect()
@@ -233,7 +258,7 @@ pub(super) fn traced_calls(sim: &Cluster, from: usize) -> Vec<Call> {
     sim.with(|state| {
         state.trace.text()[from..]
             .lines()
-            .filter_map(calls::of_trace)
+            .filter_map(calls::parse_trace_line)
             .collect()
     })
 }

@@ -1,16 +1,16 @@
-//! Whether two runs ended alike: takes all objects of a cluster, gives them without what two runs may differ in.
+//! Compares the final states of two runs, without fields that may differ.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a cluster came to, by kind and name.
-pub struct End(BTreeMap<String, Value>);
+/// The objects of a cluster by kind and name.
+pub struct FinalState(BTreeMap<String, Value>);
 
-/// Made and named by others, or told to people: their number and names depend on when things happened.
+/// Kinds whose number and names depend on timing.
 const NOT_COMPARED: [&str; 6] = ["Pod", "ReplicaSet", "EndpointSlice", "Event", "Lease", "Node"];
 
-/// Keys whose values are moments, identities or drawn by lot, wherever they stand.
+/// Keys whose values are times, identities or random.
 const MASKED: [&str; 19] = [
     "uid",
     "resourceVersion",
@@ -33,28 +33,31 @@ const MASKED: [&str; 19] = [
     "generation",
 ];
 
-/// All objects, comparable.
-pub fn masked(objects: Vec<Value>) -> End {
+/// Returns the objects without fields that may differ.
+pub fn masked(objects: Vec<Value>) -> FinalState {
     let compared = objects
         .into_iter()
         .filter(|object| !NOT_COMPARED.contains(&object["kind"].as_str().unwrap_or_default()));
-    End(compared
-        .map(|mut object| {
-            let name = super::at::At::of(&object).to_string();
-            settled(&mut object);
-            mask(&mut object);
-            sort_managers(&mut object);
-            join_status_managers(&mut object);
-            (name, object)
-        })
-        .collect())
+    FinalState(
+        compared
+            .map(|mut object| {
+                let name = super::path::ObjectPath::of(&object).to_string();
+                normalize_progress(&mut object);
+                mask(&mut object);
+                sort_managers(&mut object);
+                join_status_managers(&mut object);
+                (name, object)
+            })
+            .collect(),
+    )
 }
 
-/// A generation may differ, whether it was seen may not; the number of batches may, whether the last one was reached may not.
-fn settled(object: &mut Value) {
-    let seen = object["status"]["observedGeneration"].clone();
-    if !seen.is_null() {
-        let settled = seen == object["metadata"]["generation"];
+/// Replaces generations by whether the last one was observed, and batch numbers by whether the last batch was
+/// reached.
+fn normalize_progress(object: &mut Value) {
+    let observed = object["status"]["observedGeneration"].clone();
+    if !observed.is_null() {
+        let settled = observed == object["metadata"]["generation"];
         object["status"]["settled"] = settled.into();
     }
     let batched = object["status"]["workloadMigration"]["batched"].clone();
@@ -64,7 +67,7 @@ fn settled(object: &mut Value) {
     }
 }
 
-/// Of replica sets the hash is drawn from the template, in which the moment of a restart stands.
+/// Removes masked keys. Names of ReplicaSets contain a hash of the template, which contains the restart time.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -73,8 +76,8 @@ fn mask(value: &mut Value) {
                 .into_iter()
                 .map(|(key, value)| (without_identity(key), value))
                 .collect();
-            if let Some(mark) = map.get_mut(MARK) {
-                *mark = without_moment(mark);
+            if let Some(record) = map.get_mut(MIGRATION_RECORD) {
+                *record = revision_of_record(record);
             }
             map.values_mut().for_each(mask);
         }
@@ -91,15 +94,15 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// What a migration remembers on a workload, but not when it did it, nor in which batch: whoever is held up goes later.
-const MARK: &str = "sailoperator.io/migration";
+/// The migration record of a workload; time and batch may differ.
+const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
-fn without_moment(mark: &Value) -> Value {
-    let mark: Value = serde_json::from_str(mark.as_str().unwrap_or_default()).unwrap_or_default();
-    mark["revision"].clone()
+fn revision_of_record(record: &Value) -> Value {
+    let record: Value = serde_json::from_str(record.as_str().unwrap_or_default()).unwrap_or_default();
+    record["revision"].clone()
 }
 
-/// Records of owners name them by identity.
+/// Removes UIDs from field keys of owner references.
 fn without_identity(key: String) -> String {
     if key.starts_with("k:{\"uid\":") {
         "k:{uid}".into()
@@ -108,7 +111,7 @@ fn without_identity(key: String) -> String {
     }
 }
 
-/// Records are kept in the order of their times.
+/// Managed fields are ordered by time.
 fn sort_managers(object: &mut Value) {
     let managers = object.pointer_mut("/metadata/managedFields");
     if let Some(Value::Array(managers)) = managers {
@@ -119,19 +122,19 @@ fn sort_managers(object: &mut Value) {
     }
 }
 
-/// After a takeover a field of a status stays with whoever was there before until it changes: whose it is depends on what was
-/// believed in between. That somebody holds it does not.
+/// After a takeover a status field stays with its previous manager until it changes, which depends on timing.
+/// That a manager owns it does not.
 fn join_status_managers(object: &mut Value) {
     let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else {
         return;
     };
     let is_status = |entry: &Value| entry["subresource"] == "status";
-    let mut held = Value::Null;
+    let mut owned = Value::Null;
     for entry in managers.iter().filter(|entry| is_status(entry)) {
-        join(&mut held, &entry["fieldsV1"]);
+        join(&mut owned, &entry["fieldsV1"]);
     }
     managers.retain(|entry| !is_status(entry));
-    object["heldOfStatus"] = held;
+    object["ownedStatusFields"] = owned;
 }
 
 fn join(all: &mut Value, more: &Value) {
@@ -145,16 +148,16 @@ fn join(all: &mut Value, more: &Value) {
     }
 }
 
-/// Conditions are found by their type: in which order they were told first is of no matter, and depends on what came first.
-pub fn by_type(mut object: Value) -> Value {
+/// Sorts conditions by type: their order depends on timing.
+pub fn with_sorted_conditions(mut object: Value) -> Value {
     if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
         conditions.sort_by_key(|one| one["type"].as_str().unwrap_or_default().to_owned());
     }
     object
 }
 
-/// What a run died of.
-pub fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+/// Returns the message of a panic.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
     text.unwrap_or_default()
@@ -164,8 +167,8 @@ pub fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
         .join(" ¶ ")
 }
 
-impl End {
-    /// The first object that differs, and where.
+impl FinalState {
+    /// Returns the first difference.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let names = self.0.keys().chain(other.0.keys());
         let mut names: Vec<&String> = names.collect();
@@ -175,7 +178,7 @@ impl End {
             .into_iter()
             .find_map(|name| match (self.0.get(name), other.0.get(name)) {
                 (Some(_), None) => Some(format!("{name} is missing")),
-                (None, Some(_)) => Some(format!("{name} should not be there")),
+                (None, Some(_)) => Some(format!("{name} should not exist")),
                 (Some(a), Some(b)) => first_difference(a, b).map(|at| format!("{name}{at}")),
                 (None, None) => None,
             })

@@ -1,5 +1,4 @@
-//! Somebody who looks after every step: takes each state the cluster is in, notes what must never be so. Works from inside the
-//! simulator, as a controller that changes nothing.
+//! Checks invariants in every state of the simulator, as a controller that changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,69 +7,69 @@ use mainstay_sim::State;
 use mainstay_sim::controllers::Controller;
 use serde_json::Value;
 
-use super::scene::{Shelf, all};
-use crate::support::movers::Movers;
-use crate::support::plays::Play;
+use super::view::{ObjectCache, all};
+use crate::support::fault_scenarios::FaultScenario;
+use crate::support::migration_checks::MigrationChecks;
 
-/// What was seen so far; clones are the same one.
+/// Records violations; clones share them.
 #[derive(Clone)]
-pub(super) struct Witness {
-    seen: Arc<Mutex<Seen>>,
+pub(super) struct PodObserver {
+    state: Arc<Mutex<ObservedState>>,
     destroys: bool,
 }
 
 #[derive(Default)]
-struct Seen {
-    broken: BTreeSet<String>,
-    /// Names that had an injector once.
+struct ObservedState {
+    violations: BTreeSet<String>,
+    /// Revisions and tags that had an injector once.
     served: BTreeSet<String>,
-    /// Our objects, by identity.
+    /// Our objects by identity.
     alive: BTreeMap<String, String>,
-    shelf: Shelf,
-    movers: Movers,
+    cache: ObjectCache,
+    migration_checks: MigrationChecks,
     version: u64,
 }
 
-impl Witness {
-    pub(super) fn new(play: &Play) -> Self {
+impl PodObserver {
+    pub(super) fn new(scenario: &FaultScenario) -> Self {
         Self {
-            seen: Arc::default(),
-            destroys: play.destroys,
+            state: Arc::default(),
+            destroys: scenario.destroys,
         }
     }
 
-    pub(super) fn broken(&self) -> Vec<String> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.broken.iter().cloned().collect()
+    pub(super) fn violations(&self) -> Vec<String> {
+        let observed = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        observed.violations.iter().cloned().collect()
     }
 }
 
-impl Controller for Witness {
+impl Controller for PodObserver {
     fn name(&self) -> &'static str {
-        "witness"
+        "observer"
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.version == state.store.version() {
+        let mut observed = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if observed.version == state.store.version() {
             return false;
         }
-        seen.version = state.store.version();
-        let injectors = names_of_injectors(state);
+        observed.version = state.store.version();
+        let injectors = injector_names(state);
         if !self.destroys {
-            seen.injection(state, &injectors);
+            observed.check_injection(state, &injectors);
         }
-        seen.served.extend(injectors);
-        seen.graves(state);
-        let scene = seen.shelf.scene(state);
-        let wrong = seen.movers.look(&scene);
-        seen.broken.extend(wrong);
+        observed.served.extend(injectors);
+        observed.check_deletions(state);
+        let view = observed.cache.view(state);
+        let violations = observed.migration_checks.check(&view);
+        observed.violations.extend(violations);
         false
     }
 }
 
-/// The revisions and tags that have an injector: by the names of webhook configurations.
-fn names_of_injectors(state: &State) -> BTreeSet<String> {
+/// Returns the revisions and tags that have an injector.
+fn injector_names(state: &State) -> BTreeSet<String> {
     let found = all(
         state,
         "admissionregistration.k8s.io",
@@ -89,9 +88,10 @@ fn names_of_injectors(state: &State) -> BTreeSet<String> {
         .collect()
 }
 
-impl Seen {
-    /// OneInjectorPerNamespace: a namespace that was served once is served at every moment, and what anybody refers to is not deleted (NoDeleteInUse).
-    fn injection(&mut self, state: &State, injectors: &BTreeSet<String>) {
+impl ObservedState {
+    /// `OneInjectorPerNamespace` and `NoDeleteInUse`: a namespace keeps its injector, and a revision in use
+    /// is not deleted.
+    fn check_injection(&mut self, state: &State, injectors: &BTreeSet<String>) {
         for namespace in all(state, "", "namespaces") {
             let meta = namespace.meta();
             let name = match meta.label("istio-injection") {
@@ -99,21 +99,21 @@ impl Seen {
                 _ => meta.label("istio.io/rev").unwrap_or_default(),
             };
             if self.served.contains(name) && !injectors.contains(name) {
-                self.broken
+                self.violations
                     .insert(format!("OneInjectorPerNamespace: {name} has no injector"));
             }
             let revision = all(state, "sailoperator.io", "istiorevisions")
                 .into_iter()
                 .find(|revision| *revision.meta().name == *name);
             if revision.is_some_and(|revision| revision.meta().deleting) {
-                self.broken
+                self.violations
                     .insert(format!("NoDeleteInUse: {name} is deleted while in use"));
             }
         }
     }
 
-    /// FinalizerLast: when one of our objects is gone, nothing that it installed is left.
-    fn graves(&mut self, state: &State) {
+    /// `FinalizerLast`: when one of our objects is deleted, nothing that it installed is left.
+    fn check_deletions(&mut self, state: &State) {
         let mut alive = BTreeMap::new();
         for plural in ["istiorevisions", "istiorevisiontags", "istiocnis", "ztunnels"] {
             for object in all(state, "sailoperator.io", plural) {
@@ -129,19 +129,21 @@ impl Seen {
             let left: Vec<String> = state
                 .store
                 .dependents(&uid)
-                .filter(|place| installed(state, place))
-                .map(|place| format!("{place:?}"))
+                .filter(|location| is_installed(state, location))
+                .map(|location| format!("{location:?}"))
                 .collect();
             if !left.is_empty() {
-                self.broken
-                    .insert(format!("FinalizerLast: {name} went before {}", left.join(", ")));
+                self.violations.insert(format!(
+                    "FinalizerLast: {name} was deleted before {}",
+                    left.join(", ")
+                ));
             }
         }
     }
 }
 
-fn installed(state: &State, place: &mainstay_sim::store::ObjectLocation) -> bool {
-    let found = state.store.get(&place.table, &place.key);
+fn is_installed(state: &State, location: &mainstay_sim::store::ObjectLocation) -> bool {
+    let found = state.store.get(&location.table, &location.key);
     found.is_some_and(|object| {
         let value: Value = object.value();
         value["metadata"]["labels"]["managed-by"] == "sail-operator" && !object.meta().deleting

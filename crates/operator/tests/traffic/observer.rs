@@ -1,4 +1,4 @@
-//! What is seen while a town is upgraded: which proxies hang on which istiod, whether a pod created now would be injected, what happened when.
+//! Observations during an upgrade: proxies per istiod, injection of new pods, plaintext requests, and notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -9,34 +9,34 @@ use kube::Client;
 use mainstay_testkit::mesh::{APP_PORT, Mesh, http};
 use serde_json::{Value, json};
 
-use crate::made::SHOPS;
+use crate::fixtures::APPS;
 
-pub struct Witness {
+pub struct PodObserver {
     begin: Instant,
-    /// What happened, and when.
+    /// Notes with their times.
     pub notes: Vec<(Duration, String)>,
-    /// Proxies per revision.
+    /// Number of proxies per revision.
     pub proxies: Vec<(Duration, BTreeMap<String, usize>)>,
-    /// Whether pods are tried out, too.
+    /// Whether to check the injection of new pods.
     pub tries_pods: bool,
     pub tries: usize,
-    /// Whether servers are asked without mTLS, too: how many refused, and who answered.
+    /// Whether to send plaintext requests; number of rejections, and the accepted ones.
     pub tries_plaintext: bool,
-    pub refused: usize,
-    pub answered: Vec<String>,
-    /// A pod that was refused, or came out without a proxy, or with that of a revision nobody answers for.
+    pub rejected: usize,
+    pub accepted: Vec<String>,
+    /// Pods that were rejected, not injected, or injected by a revision without an istiod.
     pub misses: Vec<String>,
 }
 
-/// One look.
-pub struct Look {
+/// One observation.
+pub struct Sample {
     at: Duration,
     proxies: BTreeMap<String, usize>,
     tries: Vec<Result<(), String>>,
     plaintext: Option<Result<(), String>>,
 }
 
-impl Witness {
+impl PodObserver {
     pub fn new() -> Self {
         Self {
             begin: Instant::now(),
@@ -45,13 +45,13 @@ impl Witness {
             tries_pods: false,
             tries: 0,
             tries_plaintext: false,
-            refused: 0,
-            answered: Vec::new(),
+            rejected: 0,
+            accepted: Vec::new(),
             misses: Vec::new(),
         }
     }
 
-    /// From now on.
+    /// Discards all observations.
     pub fn restart(&mut self) {
         *self = Self {
             tries_pods: self.tries_pods,
@@ -65,19 +65,19 @@ impl Witness {
         self.notes.push((self.begin.elapsed(), what.to_owned()));
     }
 
-    /// Asks everybody.
-    pub async fn look(&self, mesh: &Mesh, client: &Client) -> Look {
+    /// Makes an observation.
+    pub async fn sample(&self, mesh: &Mesh, client: &Client) -> Sample {
         let proxies = mesh.proxies("istio-system").await.unwrap_or_default();
         let live: BTreeSet<&String> = proxies.keys().collect();
         let mut tries = Vec::new();
         if self.tries_pods {
-            for shop in &SHOPS {
-                let outcome = try_pod(client, shop.namespace, shop.pod_label).await;
+            for app in &APPS {
+                let outcome = try_pod(client, app.namespace, app.pod_label).await;
                 tries.push(outcome.and_then(|revision| {
                     let known = live.contains(&revision);
                     known.then_some(()).ok_or(format!(
                         "{} resolves to {revision}, which has no istiod",
-                        shop.namespace
+                        app.namespace
                     ))
                 }));
             }
@@ -87,7 +87,7 @@ impl Witness {
         } else {
             None
         };
-        Look {
+        Sample {
             at: self.begin.elapsed(),
             proxies: proxies
                 .into_iter()
@@ -98,24 +98,28 @@ impl Witness {
         }
     }
 
-    pub fn keep(&mut self, look: Look) {
-        self.tries += look.tries.len();
-        let at = look.at.as_secs_f64();
-        match look.plaintext {
-            Some(Ok(())) => self.refused += 1,
-            Some(Err(answer)) => self.answered.push(format!("[{at:.2} s] {answer}")),
+    pub fn record(&mut self, sample: Sample) {
+        self.tries += sample.tries.len();
+        let at = sample.at.as_secs_f64();
+        match sample.plaintext {
+            Some(Ok(())) => self.rejected += 1,
+            Some(Err(response)) => self.accepted.push(format!("[{at:.2} s] {response}")),
             None => {}
         }
-        let misses = look.tries.into_iter().filter_map(Result::err);
+        let misses = sample.tries.into_iter().filter_map(Result::err);
         self.misses
             .extend(misses.map(|miss| format!("[{at:.2} s] {miss}")));
-        if self.proxies.last().is_none_or(|(_, last)| *last != look.proxies) {
-            println!("[{at:6.2} s] proxies {:?}", look.proxies);
+        if self
+            .proxies
+            .last()
+            .is_none_or(|(_, last)| *last != sample.proxies)
+        {
+            println!("[{at:6.2} s] proxies {:?}", sample.proxies);
         }
-        self.proxies.push((look.at, look.proxies));
+        self.proxies.push((sample.at, sample.proxies));
     }
 
-    pub fn story(&self) -> String {
+    pub fn description(&self) -> String {
         let notes = self
             .notes
             .iter()
@@ -125,14 +129,14 @@ impl Witness {
     }
 }
 
-/// Who would inject a pod that is created now; nothing is stored.
+/// Returns the revision that injects a new pod (dry run).
 async fn try_pod(client: &Client, namespace: &str, label: Option<(&str, &str)>) -> Result<String, String> {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "try-", "labels": {}},
-        "spec": {"containers": [{"name": "app", "image": "nobody:1"}]},
+        "spec": {"containers": [{"name": "app", "image": "none:1"}]},
     });
     if let Some((key, _)) = label {
-        // Its owner writes whatever the workload's template says now.
+        // The label comes from the current template of the workload.
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
         let request = ::http::Request::get(path).body(Vec::new()).unwrap();
         let list: Value = client.request(request).await.map_err(|error| error.to_string())?;
@@ -144,39 +148,39 @@ async fn try_pod(client: &Client, namespace: &str, label: Option<(&str, &str)>) 
         .header("content-type", "application/json")
         .body(pod.to_string().into_bytes())
         .unwrap();
-    let made: Value = client
+    let created: Value = client
         .request(request)
         .await
         .map_err(|error| format!("{namespace}: {error}"))?;
     let containers = ["initContainers", "containers"]
-        .map(|kind| made["spec"][kind].as_array().cloned().unwrap_or_default());
+        .map(|kind| created["spec"][kind].as_array().cloned().unwrap_or_default());
     if !containers
         .concat()
         .iter()
         .any(|container| container["name"] == "istio-proxy")
     {
-        return Err(format!("{namespace}: a pod came out without a proxy"));
+        return Err(format!("{namespace}: a pod was created without a proxy"));
     }
-    let revision = made["metadata"]["annotations"]["istio.io/rev"].as_str();
+    let revision = created["metadata"]["annotations"]["istio.io/rev"].as_str();
     revision
         .map(str::to_owned)
-        .ok_or(format!("{namespace}: a pod does not say who injected it"))
+        .ok_or(format!("{namespace}: a pod has no revision annotation"))
 }
 
-/// Asks one of the servers without mTLS, another one every time: it must not answer.
+/// Sends a plaintext request to one of the servers, a different one each time: it must be rejected.
 async fn try_plaintext(client: &Client, time: usize) -> Option<Result<(), String>> {
-    let shop = &SHOPS[time % SHOPS.len()];
-    let request = ::http::Request::get(format!("/api/v1/namespaces/{}/pods", shop.namespace));
+    let app = &APPS[time % APPS.len()];
+    let request = ::http::Request::get(format!("/api/v1/namespaces/{}/pods", app.namespace));
     let list: Value = client.request(request.body(Vec::new()).unwrap()).await.ok()?;
     let pods = list["items"].as_array()?;
-    let ip = pods.get(time / SHOPS.len() % pods.len().max(1))?["status"]["podIP"]
+    let ip = pods.get(time / APPS.len() % pods.len().max(1))?["status"]["podIP"]
         .as_str()?
         .to_owned();
     let address: SocketAddr = format!("{ip}:{APP_PORT}").parse().ok()?;
-    let asked = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(500)));
-    match asked.await.unwrap() {
-        Ok(reply) => Some(Err(format!("{} answers without mTLS: {reply:?}", shop.name))),
-        // Nobody there is no refusal.
+    let response = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(500)));
+    match response.await.unwrap() {
+        Ok(reply) => Some(Err(format!("{} responds without mTLS: {reply:?}", app.name))),
+        // An unreachable server does not count as a rejection.
         Err(error) if error.kind() == ErrorKind::TimedOut || error.kind() == ErrorKind::HostUnreachable => {
             None
         }

@@ -1,6 +1,6 @@
-//! A real API server behind worlds: one for all trials that follow each other in a lane, with controllers, a hollow kubelet and an audit log.
+//! A real API server with controllers, a hollow kubelet and an audit log, shared by the tests of one thread.
 //!
-//! With or without injection: without, nobody asks webhooks; with it, real istiods run behind their pods and are asked.
+//! With injection, real istiods run and serve their webhooks; without it, admission webhooks are disabled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use mainstay_testkit::istiod::Istiods;
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions, PodBackend, PodProcessFuture};
 use serde_json::Value;
 
-use super::calls::{Mark, OPERATOR};
+use super::calls::{CallMarker, OPERATOR};
 
 /// The control plane as processes.
 pub struct Real {
@@ -25,7 +25,7 @@ pub struct Real {
     serial: AtomicU64,
 }
 
-/// The one of each lane, for the trials that follow each other in it.
+/// The cluster of each test thread.
 static SHARED: Mutex<Vec<(ThreadId, Arc<Real>)>> = Mutex::new(Vec::new());
 
 fn with_shared<T>(act: impl FnOnce(&mut Vec<(ThreadId, Arc<Real>)>) -> T) -> T {
@@ -35,43 +35,44 @@ fn with_shared<T>(act: impl FnOnce(&mut Vec<(ThreadId, Arc<Real>)>) -> T) -> T {
 /// The versions that have a real istiod.
 pub const ISTIODS: [&str; 2] = ["pilot-discovery-1.28.2", "pilot-discovery-1.29.1"];
 
-/// A version that has none is run by the one after it: charts, revision and webhooks are its own.
-const STANDS_IN: (&str, &str) = (":1.27.9", ":1.28.2");
+/// A version without a binary is run by the next one; charts, revision and webhooks are its own.
+const SUBSTITUTE: (&str, &str) = (":1.27.9", ":1.28.2");
 
-/// Istiods, and who stands in for those there are none of.
-struct Troupe(Istiods);
+/// Real istiods, with a substitute for the missing version.
+struct IstiodBackend(Istiods);
 
-impl PodBackend for Troupe {
+impl PodBackend for IstiodBackend {
     fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let mut pod = pod.clone();
         let containers = pod["spec"]["containers"].as_array_mut();
         for container in containers.into_iter().flatten() {
             if let Some(image) = container["image"].as_str() {
-                container["image"] = image.replace(STANDS_IN.0, STANDS_IN.1).into();
+                container["image"] = image.replace(SUBSTITUTE.0, SUBSTITUTE.1).into();
             }
         }
         self.0.back(&pod, ip)
     }
 }
 
-/// Without injection nobody answers for istiod.
+/// Without injection no istiod serves the webhooks.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
-const BRISK: Duration = Duration::from_millis(300);
+/// Start and stop time of pods.
+const POD_TRANSITION: Duration = Duration::from_millis(300);
 
 impl Real {
-    /// The one that is running in this lane, or a new one: never two at a time, they are large.
+    /// Returns the cluster of this thread, or starts one. A thread never has two, because they are large.
     pub async fn shared(injects: bool) -> Arc<Self> {
-        let lane = thread::current().id();
+        let thread = thread::current().id();
         let known = with_shared(|all| {
-            let at = all.iter().position(|(of, _)| *of == lane)?;
+            let at = all.iter().position(|(owner, _)| *owner == thread)?;
             Some(all.swap_remove(at).1)
         });
         let real = match known.filter(|real| real.injects == injects) {
             Some(real) => real,
             None => Arc::new(Self::start(injects).await),
         };
-        with_shared(|all| all.push((lane, Arc::clone(&real))));
+        with_shared(|all| all.push((thread, Arc::clone(&real))));
         real
     }
 
@@ -81,7 +82,7 @@ impl Real {
             users: vec![
                 User::new("admin", "system:masters"),
                 User::new("tester", "system:masters"),
-                // What it may do, the roles say that are made for it.
+                // Its rights come from the roles of the scenario.
                 User::new(OPERATOR, "operators"),
             ],
             audit: true,
@@ -89,16 +90,16 @@ impl Real {
         };
         let cluster = Cluster::start(options).await.unwrap();
         let istiods =
-            injects.then(|| Arc::new(Troupe(Istiods::new(&cluster).unwrap())) as Arc<dyn PodBackend>);
+            injects.then(|| Arc::new(IstiodBackend(Istiods::new(&cluster).unwrap())) as Arc<dyn PodBackend>);
         let options = KubeletOptions {
             backing: istiods,
             ..KubeletOptions::default()
         };
         let kubelet = Kubelet::start(&cluster, options).await.unwrap();
         if injects {
-            // Every workload is replaced once more: what they do matters, not how long it takes.
-            let brisk = Script::ready_after(BRISK).stopping_after(BRISK);
-            kubelet.change_scripts(|scripts| scripts.set_default(brisk));
+            // Workloads are replaced often, so pods start and stop quickly.
+            let script = Script::ready_after(POD_TRANSITION).stopping_after(POD_TRANSITION);
+            kubelet.change_scripts(|scripts| scripts.set_default(script));
         }
         Self {
             cluster,
@@ -113,18 +114,18 @@ impl Real {
         self.cluster.client_with_agent(user, agent).unwrap()
     }
 
-    pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
+    pub fn set_script(&self, namespace: &str, workload: &str, script: Script) {
         self.kubelet.set_script(namespace, workload, script);
     }
 
-    /// A number nobody had before.
+    /// Returns a unique number.
     pub fn next(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> CallMarker {
         let mut audit = self.cluster.audit();
         audit.reset().unwrap();
-        Mark::Audit(audit)
+        CallMarker::Audit(audit)
     }
 }

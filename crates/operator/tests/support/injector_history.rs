@@ -1,5 +1,5 @@
-//! Who injects: takes every version of every object in order, gives the moments at which a namespace named a control plane that was gone.
-//! No pod can be made in such a namespace, so a revision must not be pruned as long as one may resolve to it.
+//! Finds namespaces that referred to a deleted control plane. No pod can be created in such a namespace, so a
+//! revision must not be pruned while one refers to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,39 +7,40 @@ use serde_json::Value;
 
 use super::history::Entry;
 
-/// What there is at a moment.
+/// The objects that determine injection.
 #[derive(Default)]
-struct Scene {
-    /// What namespaces of applications name.
+struct InjectionState {
+    /// Revision or tag of each namespace.
     names: BTreeMap<String, String>,
-    /// Where tags lead.
+    /// Revision of each tag.
     tags: BTreeMap<String, String>,
     /// Revisions that have an istiod.
     istiods: BTreeSet<String>,
     /// Namespaces that had an injector once.
     served: BTreeSet<String>,
-    /// Somebody takes the mesh away.
-    over: bool,
+    /// Whether the user has deleted the mesh.
+    deleted: bool,
 }
 
-/// Each moment at which a namespace that had an injector named one that was gone, until somebody takes the mesh away.
-pub fn lost(entries: &[Entry]) -> Vec<String> {
-    let (mut scene, mut lost) = (Scene::default(), Vec::new());
+/// Returns each time at which a namespace that had an injector referred to a deleted one, until the user
+/// deletes the mesh.
+pub fn missing_injectors(entries: &[Entry]) -> Vec<String> {
+    let (mut state, mut missing) = (InjectionState::default(), Vec::new());
     for entry in entries {
-        scene.put(entry);
-        if !scene.over {
-            lost.extend(scene.look(entry.version));
+        state.apply(entry);
+        if !state.deleted {
+            missing.extend(state.check(entry.version));
         }
     }
-    lost
+    missing
 }
 
-impl Scene {
-    fn put(&mut self, entry: &Entry) {
+impl InjectionState {
+    fn apply(&mut self, entry: &Entry) {
         let metadata = &entry.object["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         match entry.kind {
-            "Istio" => self.over |= entry.gone || !metadata["deletionTimestamp"].is_null(),
+            "Istio" => self.deleted |= entry.gone || !metadata["deletionTimestamp"].is_null(),
             "Namespace" => {
                 let named = reference(&entry.object).filter(|_| !entry.gone);
                 put(&mut self.names, name, named);
@@ -64,8 +65,8 @@ impl Scene {
         }
     }
 
-    fn look(&mut self, version: u64) -> Vec<String> {
-        let mut lost = Vec::new();
+    fn check(&mut self, version: u64) -> Vec<String> {
+        let mut missing = Vec::new();
         for (namespace, name) in &self.names {
             let own = self.istiods.contains(name);
             let tagged = self
@@ -75,12 +76,12 @@ impl Scene {
             if own || tagged {
                 self.served.insert(namespace.clone());
             } else if self.served.contains(namespace) {
-                lost.push(format!(
-                    "{namespace} names {name}, which has no istiod, at version {version}"
+                missing.push(format!(
+                    "{namespace} refers to {name}, which has no istiod, at version {version}"
                 ));
             }
         }
-        lost
+        missing
     }
 }
 
@@ -91,19 +92,19 @@ fn put(map: &mut BTreeMap<String, String>, key: String, value: Option<String>) {
     };
 }
 
-/// The revision or tag that a namespace names.
+/// Returns the revision or tag that a namespace refers to.
 fn reference(namespace: &Value) -> Option<String> {
     let labels = &namespace["metadata"]["labels"];
     let enabled = (labels["istio-injection"] == "enabled").then_some("default");
-    let stays = namespace["metadata"]["deletionTimestamp"].is_null();
+    let is_active = namespace["metadata"]["deletionTimestamp"].is_null();
     let named = enabled.or(labels["istio.io/rev"].as_str())?;
-    stays.then(|| named.to_owned())
+    is_active.then(|| named.to_owned())
 }
 
 #[cfg(test)]
 #[allow(
     clippy::needless_pass_by_value,
-    reason = "objects are made where they are used"
+    reason = "objects are built where they are used"
 )]
 mod tests {
     use super::*;
@@ -130,7 +131,7 @@ mod tests {
             version,
             "Namespace",
             false,
-            json!({"metadata": {"name": "shop", "labels": labels}}),
+            json!({"metadata": {"name": "apps", "labels": labels}}),
         )
     }
 
@@ -140,24 +141,29 @@ mod tests {
     }
 
     fn check(entries: Vec<Entry>, expected: usize) {
-        assert_eq!(lost(&entries).len(), expected, "{:?}", lost(&entries));
+        assert_eq!(
+            missing_injectors(&entries).len(),
+            expected,
+            "{:?}",
+            missing_injectors(&entries)
+        );
     }
 
     #[test]
-    fn a_control_plane_that_goes_too_soon_is_seen() {
+    fn a_control_plane_deleted_too_early_is_detected() {
         let old = || json!({"istio.io/rev": "old"});
         check(vec![istiod(1, "old", false), space(2, old())], 0);
         check(
             vec![istiod(1, "old", false), space(2, old()), istiod(3, "old", true)],
             1,
         );
-        let moved = space(3, json!({"istio.io/rev": "new"}));
+        let relabelled = space(3, json!({"istio.io/rev": "new"}));
         check(
             vec![
                 istiod(1, "old", false),
                 space(2, old()),
                 istiod(2, "new", false),
-                moved,
+                relabelled,
                 istiod(4, "old", true),
             ],
             0,
@@ -165,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_lead_to_control_planes() {
+    fn tags_refer_to_control_planes() {
         let enabled = || json!({"istio-injection": "enabled"});
         let begin = || vec![istiod(1, "old", false), tag(2, "old"), space(3, enabled())];
         check([begin(), vec![istiod(4, "old", true)]].concat(), 1);
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_the_mesh_away_means_it() {
+    fn a_deletion_of_the_mesh_is_not_a_violation() {
         let gone = entry(3, "Istio", true, json!({"metadata": {"name": "default"}}));
         let labels = json!({"istio.io/rev": "old"});
         check(

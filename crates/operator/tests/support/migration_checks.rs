@@ -1,5 +1,5 @@
-//! Whether workloads are moved as promised: takes each scene a cluster goes through, notes what must never be so. It looks at the cluster alone, not at
-//! what the operator believes of it; the simulator shows it every state, a real server what was written, version by version.
+//! Checks migration invariants in every state of a cluster, independently of the operator: the simulator
+//! provides every state, a real server every written version.
 
 pub mod replay;
 
@@ -9,67 +9,67 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-const MARK: &str = "sailoperator.io/migration";
+const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
-/// What there is at a moment.
-pub struct Scene {
+/// The objects of a cluster at one time.
+pub struct ClusterView {
     pub now: Timestamp,
-    /// Objects of the mesh, each with its kind.
+    /// Objects of the mesh with their kind.
     pub mesh: Vec<(&'static str, Arc<Value>)>,
-    /// Deployments of others.
+    /// Deployments of users.
     pub apps: Vec<Arc<Value>>,
     pub pods: Vec<Arc<Value>>,
 }
 
-impl Scene {
-    fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
-        let mesh = self.mesh.iter().filter(move |(of, _)| *of == kind);
+impl ClusterView {
+    fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
+        let mesh = self.mesh.iter().filter(move |(own, _)| *own == kind);
         mesh.map(|(_, object)| object)
     }
 }
 
-/// What was seen so far.
+/// State of the checks.
 #[derive(Default)]
-pub struct Movers {
-    /// Workloads that were up once, and how many of their pods must stay.
+pub struct MigrationChecks {
+    /// Number of pods that must stay ready, of workloads that were available once.
     floors: BTreeMap<String, i64>,
-    /// The moments at which a workload was sent to a revision.
-    sent: BTreeMap<(String, String), BTreeSet<String>>,
-    /// How many were moved to a revision, as far as was told.
-    moved: BTreeMap<String, i64>,
-    /// What statuses were about.
+    /// Migration records of each workload and revision.
+    records: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Reported number of workloads migrated to each revision.
+    migrated: BTreeMap<String, i64>,
+    /// Observed generations of statuses.
     generations: BTreeMap<String, i64>,
-    /// Status and moment of conditions.
+    /// Status and transition time of conditions.
     conditions: BTreeMap<String, (String, String)>,
-    /// The batch that was open when all was paused.
+    /// The current batch when the migration was paused.
     paused: Option<i64>,
-    /// The revision on the way to which a failure was told that ends it, and who had been sent there.
-    ended: Option<(String, BTreeSet<String>)>,
+    /// The target whose migration has failed, and the workloads that had been migrated to it.
+    failed: Option<(String, BTreeSet<String>)>,
 }
 
-impl Movers {
-    /// Looks at a scene; gives what is wrong in it.
-    pub fn look(&mut self, scene: &Scene) -> Vec<String> {
-        let istio = scene.of("Istio").last().cloned().unwrap_or_default();
-        let mut wrong = Vec::new();
-        wrong.extend(crowd(scene, &istio));
-        wrong.extend(self.available(scene));
-        wrong.extend(self.sent_twice(&scene.apps));
-        wrong.extend(self.counts(&istio));
-        wrong.extend(self.statuses(scene));
-        wrong.extend(self.moments(scene));
-        wrong.extend(in_use(scene));
-        wrong.extend(self.pause(&istio));
-        wrong.extend(self.failures(&istio));
-        wrong
+impl MigrationChecks {
+    /// Checks a state and returns the violations.
+    pub fn check(&mut self, view: &ClusterView) -> Vec<String> {
+        let istio = view.of_kind("Istio").last().cloned().unwrap_or_default();
+        let mut violations = Vec::new();
+        violations.extend(batch_size(view, &istio));
+        violations.extend(self.availability(view));
+        violations.extend(self.repeated_migrations(&view.apps));
+        violations.extend(self.counts(&istio));
+        violations.extend(self.observed_generations(view));
+        violations.extend(self.transition_times(view));
+        violations.extend(in_use(view));
+        violations.extend(self.pause(&istio));
+        violations.extend(self.failures(&istio));
+        violations
     }
 
-    /// NoRestartDuringRollout: of a workload that was up, no more pods are missing than it allows itself.
-    fn available(&mut self, scene: &Scene) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for app in &scene.apps {
+    /// `NoRestartDuringRollout`: no more pods of an available workload are missing than its strategy allows.
+    fn availability(&mut self, view: &ClusterView) -> Vec<String> {
+        let mut violations = Vec::new();
+        for app in &view.apps {
             let (name, space) = (&app["metadata"]["name"], &app["metadata"]["namespace"]);
-            let ready = scene
+            let ready = view
                 .pods
                 .iter()
                 .filter(|pod| {
@@ -82,37 +82,39 @@ impl Movers {
                 app["spec"]["replicas"].as_i64().unwrap_or(1),
             );
             let key = name_of(app);
-            // A quarter, rounded down, unless it says otherwise.
+            // The default of maxUnavailable is a quarter, rounded down.
             if ready >= desired {
                 self.floors.insert(key, desired - desired / 4);
             } else if let Some(floor) = self.floors.get(&key).filter(|floor| ready < **floor) {
-                wrong.push(format!(
+                violations.push(format!(
                     "NoRestartDuringRollout: {ready} of {desired} pods of {key} are ready, not {floor}"
                 ));
             }
         }
-        wrong
+        violations
     }
 
-    /// NoRepeatedMove: nothing is sent to the same revision twice.
-    fn sent_twice(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
-        let mut wrong = Vec::new();
+    /// `NoRepeatedMove`: no workload is migrated to the same revision twice.
+    fn repeated_migrations(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
+        let mut violations = Vec::new();
         for app in apps {
-            let Some((mark, text)) = mark(app) else { continue };
-            let revision = mark["revision"].as_str().unwrap_or_default().to_owned();
-            let marks = self.sent.entry((name_of(app), revision)).or_default();
-            marks.insert(text);
-            if marks.len() > 1 {
-                wrong.push(format!(
-                    "NoRepeatedMove: {} is sent twice: {marks:?}",
+            let Some((record, text)) = migration_record(app) else {
+                continue;
+            };
+            let revision = record["revision"].as_str().unwrap_or_default().to_owned();
+            let records = self.records.entry((name_of(app), revision)).or_default();
+            records.insert(text);
+            if records.len() > 1 {
+                violations.push(format!(
+                    "NoRepeatedMove: {} is migrated twice: {records:?}",
                     name_of(app)
                 ));
             }
         }
-        wrong
+        violations
     }
 
-    /// CompleteCounts and MonotonicProgress: counts fit together, and what was moved stays counted.
+    /// `CompleteCounts` and `MonotonicProgress`: counts are consistent, and migrated workloads stay counted.
     fn counts(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
@@ -123,85 +125,86 @@ impl Movers {
             "skippedWorkloads",
         ]
         .map(number);
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let fits =
             [moved, failed, skipped].iter().all(|part| *part >= 0) && moved + failed + skipped <= total;
         if !fits || (status["state"] == "Completed" && moved + skipped != total) {
-            wrong.push(format!("CompleteCounts: {status}"));
+            violations.push(format!("CompleteCounts: {status}"));
         }
         let target = status["targetRevision"].as_str().unwrap_or_default().to_owned();
-        let before = self.moved.insert(target, moved).unwrap_or(0);
+        let before = self.migrated.insert(target, moved).unwrap_or(0);
         if moved < before {
-            wrong.push(format!("MonotonicProgress: {moved} after {before} were moved"));
+            violations.push(format!("MonotonicProgress: {moved} migrated after {before}"));
         }
-        wrong
+        violations
     }
 
-    /// FailurePolicy: under `FailFast` nobody is sent after a failure was told; otherwise a failure stops nobody.
+    /// `FailurePolicy`: with `FailFast` no workload is migrated after a failure; otherwise a failure stops no
+    /// other.
     fn failures(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
         let failed = number("failedWorkloads");
         if istio["spec"]["updateStrategy"]["workloadMigration"]["failurePolicy"] != "FailFast" {
-            self.ended = None;
+            self.failed = None;
             let ended = number("migratedWorkloads") + failed + number("skippedWorkloads");
             let left = status["state"] == "Failed" && ended < number("totalWorkloads");
             return Vec::from_iter(left.then(|| format!("FailurePolicy: a failure stops others: {status}")));
         }
         let target = status["targetRevision"].as_str().unwrap_or_default();
-        let sent = self.sent.keys().filter(|(_, revision)| revision == target);
+        let sent = self.records.keys().filter(|(_, revision)| revision == target);
         let sent: BTreeSet<String> = sent.map(|(name, _)| name.clone()).collect();
-        let mut wrong = Vec::new();
-        if let Some((revision, before)) = &self.ended
+        let mut violations = Vec::new();
+        if let Some((revision, before)) = &self.failed
             && revision == target
         {
             let late = sent.difference(before);
-            wrong.extend(late.map(|name| format!("FailurePolicy: {name} is sent after a failure")));
+            violations.extend(late.map(|name| format!("FailurePolicy: {name} is migrated after a failure")));
         }
-        self.ended = (failed > 0).then(|| (target.to_owned(), sent));
-        wrong
+        self.failed = (failed > 0).then(|| (target.to_owned(), sent));
+        violations
     }
 
-    /// ObservedGeneration: a status is about a generation that was, and never about an older one than before.
-    fn statuses(&mut self, scene: &Scene) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for (kind, object) in &scene.mesh {
+    /// `ObservedGeneration`: a status refers to an existing generation and never goes back.
+    fn observed_generations(&mut self, view: &ClusterView) -> Vec<String> {
+        let mut violations = Vec::new();
+        for (kind, object) in &view.mesh {
             let about = object["status"]["observedGeneration"].as_i64().unwrap_or(0);
             let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
             let before = self.generations.insert(identity(object), about).unwrap_or(0);
             if about > generation || about < before {
                 let name = &object["metadata"]["name"];
-                wrong.push(format!(
-                    "ObservedGeneration: {kind} {name} of generation {generation} says {about} after {before}"
+                violations.push(format!(
+                    "ObservedGeneration: {kind} {name} of generation {generation} reports {about} after {before}"
                 ));
             }
         }
-        wrong
+        violations
     }
 
-    /// TransitionTime: the moment of a condition moves only with its status.
-    fn moments(&mut self, scene: &Scene) -> Vec<String> {
-        let mut wrong = Vec::new();
-        for (kind, object) in &scene.mesh {
+    /// `TransitionTime`: the transition time of a condition changes only with its status.
+    fn transition_times(&mut self, view: &ClusterView) -> Vec<String> {
+        let mut violations = Vec::new();
+        for (kind, object) in &view.mesh {
             for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
                 let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
                 let key = format!("{} {}", identity(object), text("type"));
                 let now = (text("status"), text("lastTransitionTime"));
                 let old = self.conditions.insert(key, now.clone());
-                let same = old.filter(|(status, moment)| *status == now.0 && *moment != now.1);
-                if let Some((_, moment)) = same {
+                let same = old.filter(|(status, time)| *status == now.0 && *time != now.1);
+                if let Some((_, time)) = same {
                     let (name, of) = (&object["metadata"]["name"], text("type"));
-                    wrong.push(format!(
-                        "TransitionTime: {kind} {name} {of}: {moment} became {} without a change",
+                    violations.push(format!(
+                        "TransitionTime: {kind} {name} {of}: {time} became {} without a change",
                         now.1
                     ));
                 }
             }
         }
-        wrong
+        violations
     }
 
-    /// PauseStartsNothing: no batch is opened while all is paused.
+    /// `PauseStartsNothing`: no batch starts while the migration is paused.
     fn pause(&mut self, istio: &Value) -> Vec<String> {
         let batch = istio["status"]["workloadMigration"]["batched"]["currentBatch"]
             .as_i64()
@@ -213,51 +216,50 @@ impl Movers {
         let before = *self.paused.get_or_insert(batch);
         let opened = batch > before;
         opened
-            .then(|| {
-                format!("PauseStartsNothing: batch {batch} is opened after {before}, while all is paused")
-            })
+            .then(|| format!("PauseStartsNothing: batch {batch} starts after {before} while paused"))
             .into_iter()
             .collect()
     }
 }
 
-/// BatchSize: no more workloads are disturbed by us than a batch holds.
-fn crowd(scene: &Scene, istio: &Value) -> Option<String> {
+/// `BatchSize`: no more workloads migrate at once than the batch size.
+fn batch_size(view: &ClusterView, istio: &Value) -> Option<String> {
     let batched = &istio["spec"]["updateStrategy"]["workloadMigration"]["batched"];
     let most = usize::try_from(batched["batchSize"].as_i64().unwrap_or(1)).unwrap_or(1);
-    let given = batched["readinessTimeout"].as_str();
-    let given = given.and_then(|text| text.parse::<SignedDuration>().ok());
-    let disturbed: Vec<String> = scene
+    let timeout = batched["readinessTimeout"].as_str();
+    let timeout = timeout.and_then(|text| text.parse::<SignedDuration>().ok());
+    let migrating: Vec<String> = view
         .apps
         .iter()
-        .filter(|app| is_awaited(app, given, scene.now) && !is_complete(app))
+        .filter(|app| is_awaited(app, timeout, view.now) && !is_complete(app))
         .map(|app| name_of(app))
         .collect();
-    (disturbed.len() > most).then(|| format!("BatchSize: {} are disturbed at once", disturbed.join(", ")))
+    (migrating.len() > most).then(|| format!("BatchSize: {} migrate at once", migrating.join(", ")))
 }
 
-/// It was sent somewhere, and what it was given to come up is not over.
-fn is_awaited(app: &Value, given: Option<SignedDuration>, now: Timestamp) -> bool {
-    let started = mark(app).and_then(|(mark, _)| mark["startedAt"].as_str()?.parse::<Timestamp>().ok());
+/// Whether a workload migrates and its readiness timeout has not passed.
+fn is_awaited(app: &Value, timeout: Option<SignedDuration>, now: Timestamp) -> bool {
+    let started =
+        migration_record(app).and_then(|(record, _)| record["startedAt"].as_str()?.parse::<Timestamp>().ok());
     let Some(started) = started else { return false };
-    let deadline = given.and_then(|given| started.checked_add(given).ok());
+    let deadline = timeout.and_then(|timeout| started.checked_add(timeout).ok());
     deadline.is_none_or(|deadline| deadline > now)
 }
 
-/// NoDeleteInUse: whose proxy runs is not deleted.
-fn in_use(scene: &Scene) -> Vec<String> {
-    let is_leaving = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
-    let leaving: BTreeSet<&str> = scene
-        .of("IstioRevision")
-        .filter(|revision| is_leaving(revision))
+/// `NoDeleteInUse`: a revision is not deleted while a pod runs its proxy.
+fn in_use(view: &ClusterView) -> Vec<String> {
+    let is_deleting = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
+    let deleting: BTreeSet<&str> = view
+        .of_kind("IstioRevision")
+        .filter(|revision| is_deleting(revision))
         .filter_map(|revision| revision["metadata"]["name"].as_str())
         .collect();
-    if leaving.is_empty() {
+    if deleting.is_empty() {
         return Vec::new();
     }
-    let running = scene.pods.iter().filter(|pod| !is_leaving(pod));
+    let running = view.pods.iter().filter(|pod| !is_deleting(pod));
     let by = running.filter_map(|pod| pod["metadata"]["annotations"]["istio.io/rev"].as_str());
-    by.filter(|revision| leaving.contains(revision))
+    by.filter(|revision| deleting.contains(revision))
         .map(|revision| format!("NoDeleteInUse: {revision} is deleted while a pod runs its proxy"))
         .collect()
 }
@@ -271,8 +273,8 @@ fn name_of(app: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-fn mark(app: &Value) -> Option<(Value, String)> {
-    let text = app["metadata"]["annotations"][MARK].as_str()?;
+fn migration_record(app: &Value) -> Option<(Value, String)> {
+    let text = app["metadata"]["annotations"][MIGRATION_RECORD].as_str()?;
     Some((serde_json::from_str(text).ok()?, text.to_owned()))
 }
 

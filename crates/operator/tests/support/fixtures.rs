@@ -1,4 +1,4 @@
-//! Objects for scenarios: takes the few words that matter, gives whole objects.
+//! Objects for scenarios.
 
 use mainstay_catalog::Catalog;
 use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
@@ -9,27 +9,27 @@ pub const NEW: &str = "v1.29.1";
 /// The one before it.
 pub const OLD: &str = "v1.28.2";
 
-/// Our definitions, with the versions of this build.
+/// Returns our definitions with the versions of this build.
 pub fn definitions() -> Vec<Value> {
     let catalog = Catalog::embedded().unwrap();
     mainstay_cluster::definitions::own_definitions(&catalog).unwrap()
 }
 
-/// The operator's roles, as the chart that ships them has them, bound to the user `name`.
+/// Returns the operator's roles, as in its chart, bound to the user `name`.
 pub fn roles(name: &str, namespace: &str) -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";
     let rules = |rules: &[Rule]| -> Vec<Value> { rules.iter().map(rule).collect() };
     let everywhere = [operator_rules(), granted_rules()].concat();
     let subjects = json!([{"kind": "User", "apiGroup": group, "name": name}]);
     let object = |kind: &str, rest: Value| {
-        let home = if kind.starts_with("Cluster") {
+        let role_namespace = if kind.starts_with("Cluster") {
             ""
         } else {
             namespace
         };
         let mut metadata = json!({"name": "scenario-operator"});
-        if !home.is_empty() {
-            metadata["namespace"] = home.into();
+        if !role_namespace.is_empty() {
+            metadata["namespace"] = role_namespace.into();
         }
         let base = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata});
         merged(base, rest)
@@ -51,7 +51,7 @@ fn rule(rule: &Rule) -> Value {
     value
 }
 
-/// `a=b c=d` as a map.
+/// Parses `a=b c=d` into a map.
 pub fn pairs(text: &str) -> Map<String, Value> {
     text.split_whitespace()
         .filter_map(|pair| pair.split_once('='))
@@ -64,7 +64,7 @@ fn custom(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// `extra` over `base`, object by object.
+/// Merges `extra` into `base` recursively.
 pub fn merged(mut base: Value, extra: Value) -> Value {
     match (&mut base, extra) {
         (Value::Object(into), Value::Object(from)) => {
@@ -78,13 +78,13 @@ pub fn merged(mut base: Value, extra: Value) -> Value {
     }
 }
 
-/// An Istio in `istio-system`; `extra` goes over its spec.
+/// An Istio in `istio-system`; `extra` is merged into its spec.
 pub fn istio(name: &str, version: &str, extra: Value) -> Value {
     let spec = json!({"version": version, "namespace": "istio-system"});
     custom("Istio", name, merged(spec, extra))
 }
 
-/// An Istio that keeps a revision per version and makes no tags unless told to.
+/// An Istio with the strategy `RevisionBased` and these tags.
 pub fn revision_based(name: &str, version: &str, grace: u64, tags: &[&str]) -> Value {
     let strategy = json!({
         "type": "RevisionBased",
@@ -94,7 +94,7 @@ pub fn revision_based(name: &str, version: &str, grace: u64, tags: &[&str]) -> V
     istio(name, version, json!({"updateStrategy": strategy}))
 }
 
-/// A revision by itself, with the values the rules ask for; `extra` goes over its spec.
+/// A revision without an Istio, with the required values; `extra` is merged into its spec.
 pub fn revision(name: &str, version: &str, namespace: &str, extra: Value) -> Value {
     let own = if name == "default" { "" } else { name };
     let spec = json!({
@@ -127,7 +127,7 @@ pub fn namespace(name: &str, labels: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": pairs(labels)}})
 }
 
-/// A pod that is never run by anybody: only its labels and annotations matter.
+/// A pod that never runs: only its labels and annotations matter.
 pub fn pod(namespace: &str, name: &str, labels: &str, annotations: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -1,4 +1,5 @@
-//! What the simulator shows: takes each state it is in, gives the scene for those who judge moves. It reads only what has changed since the one before.
+//! Converts the simulator's state into a view for the migration checks. Only changed objects are decoded
+//! again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use mainstay_sim::State;
 use mainstay_sim::object::Object;
 use serde_json::Value;
 
-use crate::support::movers::Scene;
+use crate::support::migration_checks::ClusterView;
 
-/// Kinds of the mesh, and what their collections are called.
+/// Our kinds and their plurals.
 const MESH: [(&str, &str); 5] = [
     ("Istio", "istios"),
     ("IstioRevision", "istiorevisions"),
@@ -19,12 +20,12 @@ const MESH: [(&str, &str); 5] = [
     ("ZTunnel", "ztunnels"),
 ];
 
-/// Objects as they were read last.
+/// Decoded objects by identity.
 #[derive(Default)]
-pub(super) struct Shelf(BTreeMap<Box<str>, (u64, Arc<Value>)>);
+pub(super) struct ObjectCache(BTreeMap<Box<str>, (u64, Arc<Value>)>);
 
-impl Shelf {
-    pub(super) fn scene(&mut self, state: &State) -> Scene {
+impl ObjectCache {
+    pub(super) fn view(&mut self, state: &State) -> ClusterView {
         let mut mesh = Vec::new();
         for (kind, plural) in MESH {
             let objects = self.all(state, "sailoperator.io", plural);
@@ -32,7 +33,7 @@ impl Shelf {
         }
         let mut apps = self.all(state, "apps", "deployments");
         apps.retain(|app| app["metadata"]["namespace"] != "istio-system");
-        Scene {
+        ClusterView {
             now: Timestamp::from_microsecond(state.now().as_micros()).unwrap(),
             mesh,
             apps,
@@ -61,7 +62,7 @@ impl Shelf {
     }
 }
 
-/// What the simulator holds of a kind.
+/// Returns all objects of a kind.
 pub(super) fn all<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<Object>> {
     let resource = state.resources.preferred(group, plural);
     resource.map_or_else(Vec::new, |resource| state.store.all(&resource.table).collect())

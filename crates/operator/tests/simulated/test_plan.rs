@@ -1,4 +1,4 @@
-//! The list of the proposal's tests: every line has tests, and every test it names is there.
+//! Checks the test plan of the proposal: every line has tests, and every named test exists.
 
 use std::fs;
 use std::path::Path;
@@ -7,16 +7,16 @@ use mainstay_testkit::repository_root;
 
 use super::scenarios;
 
-/// Names of scenarios.
+/// Lists the names of scenarios.
 macro_rules! names {
-    ($($room:ident { $($name:ident),+ $(,)? })+) => {
-        &[$($(concat!("migration::", stringify!($room), "::", stringify!($name))),+),+]
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($(concat!("migration::", stringify!($module), "::", stringify!($name))),+),+]
     };
 }
 
 const SCENARIOS: &[&str] = scenarios::migration::each_migration!(names);
 
-/// The lists, and how many lines the proposal has of each.
+/// The sections, and the number of lines of each in the proposal.
 const LISTS: [(&str, usize); 4] = [
     ("[unit]", 27),
     ("[integration]", 32),
@@ -54,9 +54,9 @@ fn lines() -> Vec<Line> {
     lines
 }
 
-/// All sources of a package as one text.
-fn sources(folder: &Path, text: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
+/// Appends all sources of a directory to a text.
+fn sources(directory: &Path, text: &mut String) {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, text);
@@ -66,10 +66,10 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// Whether a package has a test of this name; a test program of the operator may call it a trial.
+/// Whether a package has a test of this name. The program `real` has its own test harness.
 fn has_test(package: &str, name: &str) -> bool {
     let crates = repository_root().join("crates");
-    let (folders, trial) = match package {
+    let (directories, has_own_harness) = match package {
         "simulated" => (vec![crates.join("operator/tests/simulated")], false),
         "real" => (vec![crates.join("operator/tests/real")], true),
         _ => (
@@ -81,15 +81,15 @@ fn has_test(package: &str, name: &str) -> bool {
         ),
     };
     let mut text = String::new();
-    for folder in folders.iter().filter(|folder| folder.exists()) {
-        sources(folder, &mut text);
+    for directory in directories.iter().filter(|directory| directory.exists()) {
+        sources(directory, &mut text);
     }
     let at = text.find(&format!("fn {name}()"));
-    at.is_some_and(|at| trial || text[..at].trim_end().ends_with("#[test]"))
+    at.is_some_and(|at| has_own_harness || text[..at].trim_end().ends_with("#[test]"))
 }
 
 #[test]
-fn the_migration_list_has_every_line_of_the_proposal() {
+fn the_test_plan_has_every_line_of_the_proposal() {
     let lines = lines();
     for (list, count) in LISTS {
         assert_eq!(
@@ -101,21 +101,21 @@ fn the_migration_list_has_every_line_of_the_proposal() {
 }
 
 #[test]
-fn every_test_the_migration_list_names_is_there() {
+fn every_named_test_exists() {
     for line in lines() {
         assert!(!line.tests.is_empty(), "{}", line.text);
         for test in &line.tests {
-            let there = match test.split_once(':') {
+            let exists = match test.split_once(':') {
                 Some((package, name)) if !name.starts_with(':') => has_test(package, name),
                 _ => SCENARIOS.contains(&test.as_str()),
             };
-            assert!(there, "{}: no test {test}", line.text);
+            assert!(exists, "{}: no test {test}", line.text);
         }
     }
 }
 
 #[test]
-fn every_migration_scenario_is_in_the_list() {
+fn every_migration_scenario_is_in_the_test_plan() {
     let lines = lines();
     for scenario in SCENARIOS {
         let named = lines

@@ -1,4 +1,4 @@
-//! The objects of the town: takes the few words that matter, gives whole objects.
+//! Objects of the test mesh.
 
 use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
 use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM};
@@ -11,19 +11,19 @@ pub const NEW: &str = "default-v1-29-1";
 pub const OLD_VERSION: &str = "v1.28.2";
 pub const NEW_VERSION: &str = "v1.29.1";
 
-/// A workload of ours: each is reached through the one before it, and its namespace asks for injection in its own way.
-pub struct Shop {
+/// A workload: each is called by the one before it, and its namespace requests injection in its own way.
+pub struct App {
     pub namespace: &'static str,
     pub name: &'static str,
     pub replicas: u32,
     /// The namespace's label.
     pub label: Option<(&'static str, &'static str)>,
-    /// The template's.
+    /// The template's label.
     pub pod_label: Option<(&'static str, &'static str)>,
 }
 
-/// Where requests come in.
-pub const GATEWAY: Shop = Shop {
+/// The ingress gateway.
+pub const GATEWAY: App = App {
     namespace: "ingress",
     name: "gateway",
     replicas: 1,
@@ -31,30 +31,30 @@ pub const GATEWAY: Shop = Shop {
     pod_label: None,
 };
 
-/// The way of a request behind the gateway.
-pub const SHOPS: [Shop; 4] = [
-    Shop {
-        namespace: "shop",
+/// The applications behind the gateway, in the order of a request.
+pub const APPS: [App; 4] = [
+    App {
+        namespace: "web",
         name: "front",
         replicas: 2,
         label: Some(("istio.io/rev", OLD)),
         pod_label: None,
     },
-    Shop {
+    App {
         namespace: "stock",
         name: "cart",
         replicas: 2,
         label: Some(("istio-injection", "enabled")),
         pod_label: None,
     },
-    Shop {
+    App {
         namespace: "plain",
         name: "price",
         replicas: 1,
         label: None,
         pod_label: Some(("istio.io/rev", OLD)),
     },
-    Shop {
+    App {
         namespace: "bank",
         name: "rate",
         replicas: 1,
@@ -63,10 +63,10 @@ pub const SHOPS: [Shop; 4] = [
     },
 ];
 
-/// How many proxies there are, the gateway's among them.
+/// Returns the number of proxies, including the gateway's.
 pub fn proxies() -> usize {
-    let all = SHOPS.iter().chain([&GATEWAY]);
-    all.map(|shop| shop.replicas as usize).sum()
+    let all = APPS.iter().chain([&GATEWAY]);
+    all.map(|app| app.replicas as usize).sum()
 }
 
 pub fn namespace(name: &str, label: Option<(&str, &str)>) -> Value {
@@ -99,7 +99,7 @@ pub fn istio(envoy: &str) -> Value {
     })
 }
 
-/// Nothing but mTLS, everywhere.
+/// Requires mTLS everywhere.
 pub fn strict() -> Value {
     json!({
         "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",
@@ -107,16 +107,17 @@ pub fn strict() -> Value {
     })
 }
 
-/// A Deployment and its Service: whom it asks, and the file that keeps it from coming up. It pauses before it ends, as a cautious owner has it.
-pub fn app(shop: &Shop, upstream: Option<&Shop>, hold: &str) -> Vec<Value> {
-    let (namespace, name) = (shop.namespace, shop.name);
+/// Returns Deployment and Service of an application with its upstream and the file that keeps it unready. It
+/// sleeps before it stops, for a graceful shutdown.
+pub fn app(app: &App, upstream: Option<&App>, hold: &str) -> Vec<Value> {
+    let (namespace, name) = (app.namespace, app.name);
     let mut env = vec![json!({"name": HELD_BY, "value": hold})];
     if let Some(next) = upstream {
         let host = format!("{}.{}.svc.cluster.local:80", next.name, next.namespace);
         env.push(json!({"name": UPSTREAM, "value": host}));
     }
     let mut labels = json!({"app": name});
-    if let Some((key, value)) = shop.pod_label {
+    if let Some((key, value)) = app.pod_label {
         labels[key] = value.into();
     }
     let container = json!({
@@ -128,7 +129,7 @@ pub fn app(shop: &Shop, upstream: Option<&Shop>, hold: &str) -> Vec<Value> {
         deployment(
             namespace,
             name,
-            shop.replicas,
+            app.replicas,
             &json!({"labels": labels}),
             &container,
         ),
@@ -153,7 +154,8 @@ pub fn service(namespace: &str, name: &str, port: u16) -> Value {
     })
 }
 
-/// A gateway as Istio's documentation has it: an empty proxy that injection fills in, and the way to the first application.
+/// Returns a gateway as in Istio's documentation: a proxy that injection fills in, and the route to the first
+/// application.
 pub fn gateway() -> Vec<Value> {
     let (namespace, name) = (GATEWAY.namespace, GATEWAY.name);
     let metadata = json!({
@@ -161,7 +163,7 @@ pub fn gateway() -> Vec<Value> {
         "annotations": {"inject.istio.io/templates": "gateway"},
     });
     let container = json!({"name": "istio-proxy", "image": "auto", "ports": [{"containerPort": 80}]});
-    let first = &SHOPS[0];
+    let first = &APPS[0];
     let host = format!("{}.{}.svc.cluster.local", first.name, first.namespace);
     vec![
         deployment(namespace, name, GATEWAY.replicas, &metadata, &container),
@@ -181,7 +183,7 @@ pub fn gateway() -> Vec<Value> {
     ]
 }
 
-/// The operator's roles, as the chart that ships them has them.
+/// Returns the operator's roles, as in its chart.
 pub fn roles() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";
     let rules = |rules: &[Rule]| -> Vec<Value> { rules.iter().map(rule).collect() };

@@ -1,4 +1,4 @@
-//! The upgrade as a picture: takes what was seen, gives an SVG with requests per second, errors, and proxies per revision over time.
+//! Draws the upgrade as an SVG: requests per second, errors, and proxies per revision over time.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use mainstay_testkit::mesh::Results;
 use mainstay_testkit::repository_root;
 
-use crate::made::{NEW, OLD};
-use crate::witness::Witness;
+use crate::fixtures::{NEW, OLD};
+use crate::observer::PodObserver;
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 20.0;
-/// Top and height of the two fields.
+/// Top and height of the two panels.
 const REQUESTS: (f64, f64) = (50.0, 150.0);
 const PROXIES: (f64, f64) = (250.0, 130.0);
 const COLOURS: [(&str, &str, &str); 2] = [(OLD, "1.28.2", "#b45309"), (NEW, "1.29.1", "#0f766e")];
 
-/// Writes it where proofs leave what they saw.
-pub fn write(witness: &Witness, results: &Results) {
-    let folder = repository_root().join("target/prove");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("traffic.svg"), draw(witness, results)).unwrap();
+/// Writes the chart to the directory of proof results.
+pub fn write(observer: &PodObserver, results: &Results) {
+    let directory = repository_root().join("target/prove");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("traffic.svg"), draw(observer, results)).unwrap();
 }
 
-fn draw(witness: &Witness, results: &Results) -> String {
+fn draw(observer: &PodObserver, results: &Results) -> String {
     let seconds = results.by_second();
-    // The last second is never whole.
-    let whole = &seconds[..seconds.len().saturating_sub(1)];
+    // The last second is incomplete.
+    let complete = &seconds[..seconds.len().saturating_sub(1)];
     let scale = Scale {
-        end: whole.len().max(1) as f64,
+        end: complete.len().max(1) as f64,
     };
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} 440\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
@@ -46,9 +46,9 @@ fn draw(witness: &Witness, results: &Results) -> String {
             results.failures().count(),
         ),
     );
-    requests(&mut svg, &scale, whole);
-    proxies(&mut svg, &scale, witness);
-    for (at, what) in &witness.notes {
+    requests(&mut svg, &scale, complete);
+    proxies(&mut svg, &scale, observer);
+    for (at, what) in &observer.notes {
         note(&mut svg, &scale, *at, what);
     }
     axis(&mut svg, &scale);
@@ -97,13 +97,13 @@ fn requests(svg: &mut String, scale: &Scale, seconds: &[(usize, usize)]) {
     );
 }
 
-fn proxies(svg: &mut String, scale: &Scale, witness: &Witness) {
-    let counts = witness.proxies.iter().flat_map(|(_, counts)| counts.values());
+fn proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
+    let counts = observer.proxies.iter().flat_map(|(_, counts)| counts.values());
     let most = counts.max().copied().unwrap_or(1).max(1) as f64 * 1.1;
     label(svg, PROXIES, "proxies connected", most);
     for (number, (revision, name, colour)) in COLOURS.iter().enumerate() {
         let mut line = String::new();
-        for (at, counts) in &witness.proxies {
+        for (at, counts) in &observer.proxies {
             let count = counts.get(*revision).copied().unwrap_or(0) as f64;
             let _ = write!(
                 line,

@@ -1,18 +1,18 @@
-//! Where an object is served: takes kind, namespace and name, gives the path. A table of the kinds scenarios speak of.
+//! API paths of objects, from a table of the kinds that scenarios use.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// One object, or all of a kind where the name is empty.
+/// The path of an object, or of a collection if the name is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct ObjectPath {
     pub kind: String,
     pub namespace: String,
     pub name: String,
 }
 
-/// Kind, group and version, plural, whether it lives in a namespace.
+/// Kind, group and version, plural, whether it is namespaced.
 const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Istio", "apis/sailoperator.io/v1", "istios", false),
     (
@@ -105,7 +105,7 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Event", "apis/events.k8s.io/v1", "events", true),
 ];
 
-/// The kinds of the mesh, in the order in which a user takes them away: what points to others first.
+/// Our kinds in the order in which a user deletes them: referring objects first.
 pub const MESH_KINDS: [&str; 5] = [
     "Istio",
     "IstioRevisionTag",
@@ -114,7 +114,7 @@ pub const MESH_KINDS: [&str; 5] = [
     "ZTunnel",
 ];
 
-/// Every kind that a chart of the mesh may bring.
+/// Every kind that a chart of the mesh may contain.
 pub const INSTALLED_KINDS: [&str; 16] = [
     "ConfigMap",
     "Service",
@@ -141,14 +141,14 @@ fn row(kind: &str) -> &'static (&'static str, &'static str, &'static str, bool) 
         .unwrap_or_else(|| panic!("no kind {kind}"))
 }
 
-impl At {
-    /// An object of the cluster.
-    pub fn cluster(kind: &str, name: &str) -> Self {
-        Self::inside(kind, "", name)
+impl ObjectPath {
+    /// Returns the path of a cluster-scoped object.
+    pub fn cluster_scoped(kind: &str, name: &str) -> Self {
+        Self::namespaced(kind, "", name)
     }
 
-    /// An object of a namespace.
-    pub fn inside(kind: &str, namespace: &str, name: &str) -> Self {
+    /// Returns the path of a namespaced object.
+    pub fn namespaced(kind: &str, namespace: &str, name: &str) -> Self {
         Self {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
@@ -156,7 +156,7 @@ impl At {
         }
     }
 
-    /// Where this object is.
+    /// Returns the path of this object.
     pub fn of(object: &Value) -> Self {
         let text = |pointer: &str| {
             object
@@ -164,10 +164,10 @@ impl At {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };
-        Self::inside(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+        Self::namespaced(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
     }
 
-    /// All of its kind, in its namespace if it has one.
+    /// Returns the path of the collection, in its namespace if it has one.
     pub fn collection(&self) -> String {
         let (_, api, plural, namespaced) = row(&self.kind);
         if *namespaced && !self.namespace.is_empty() {
@@ -177,13 +177,13 @@ impl At {
         }
     }
 
-    /// The object itself.
+    /// Returns the path of the object.
     pub fn path(&self) -> String {
         format!("{}/{}", self.collection(), self.name)
     }
 }
 
-impl fmt::Display for At {
+impl fmt::Display for ObjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
             write!(f, "{} {}", self.kind, self.name)
@@ -193,30 +193,30 @@ impl fmt::Display for At {
     }
 }
 
-pub fn istio(name: &str) -> At {
-    At::cluster("Istio", name)
+pub fn istio(name: &str) -> ObjectPath {
+    ObjectPath::cluster_scoped("Istio", name)
 }
 
-pub fn revision(name: &str) -> At {
-    At::cluster("IstioRevision", name)
+pub fn revision(name: &str) -> ObjectPath {
+    ObjectPath::cluster_scoped("IstioRevision", name)
 }
 
-pub fn tag(name: &str) -> At {
-    At::cluster("IstioRevisionTag", name)
+pub fn tag(name: &str) -> ObjectPath {
+    ObjectPath::cluster_scoped("IstioRevisionTag", name)
 }
 
-pub fn cni() -> At {
-    At::cluster("IstioCNI", "default")
+pub fn cni() -> ObjectPath {
+    ObjectPath::cluster_scoped("IstioCNI", "default")
 }
 
-pub fn ztunnel() -> At {
-    At::cluster("ZTunnel", "default")
+pub fn ztunnel() -> ObjectPath {
+    ObjectPath::cluster_scoped("ZTunnel", "default")
 }
 
-pub fn injector(name: &str) -> At {
-    At::cluster("MutatingWebhookConfiguration", name)
+pub fn injector(name: &str) -> ObjectPath {
+    ObjectPath::cluster_scoped("MutatingWebhookConfiguration", name)
 }
 
-pub fn validator(name: &str) -> At {
-    At::cluster("ValidatingWebhookConfiguration", name)
+pub fn validator(name: &str) -> ObjectPath {
+    ObjectPath::cluster_scoped("ValidatingWebhookConfiguration", name)
 }

@@ -1,44 +1,44 @@
-//! Objects that are wrong in one place: takes our definitions, gives every field with a wrong type, nothing, too much, or an unknown
-//! word in it. Knows nothing of who must refuse them.
+//! Objects with one invalid field: every field of our definitions with a wrong type, an empty or huge value,
+//! or an unknown enum value.
 
 use serde_json::{Map, Value, json};
 
-use super::made::{self, NEW};
+use super::fixtures::{self, NEW};
 
-/// One bad object.
+/// An object with one invalid field.
 #[derive(Clone, Debug)]
-pub struct Bad {
+pub struct InvalidObject {
     pub kind: String,
     pub version: String,
-    /// Where it is wrong.
+    /// The path of the invalid field.
     pub path: String,
-    /// How.
+    /// The kind of flaw.
     pub flaw: &'static str,
     steps: Vec<Step>,
     value: Value,
 }
 
-/// One step on the way to a field.
+/// A step of the path to a field.
 #[derive(Clone, Debug)]
 enum Step {
     Key(String),
     Item,
 }
 
-/// Nothing in our definitions is deeper.
-const DEEPEST: usize = 16;
+/// Maximum depth of our definitions.
+const MAX_DEPTH: usize = 16;
 
-/// Every flaw of every field of every kind.
-pub fn all() -> Vec<Bad> {
+/// Returns every flaw of every field of every kind.
+pub fn all() -> Vec<InvalidObject> {
     let mut found = Vec::new();
-    for definition in made::definitions() {
+    for definition in fixtures::definitions() {
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
         for version in definition["spec"]["versions"].as_array().unwrap() {
             let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
             let version = version["name"].as_str().unwrap();
             walk(spec, &mut vec![Step::Key("spec".into())], &mut |steps, schema| {
                 for (flaw, value) in flaws(schema) {
-                    found.push(Bad {
+                    found.push(InvalidObject {
                         kind: kind.to_owned(),
                         version: version.to_owned(),
                         path: shown(steps),
@@ -55,7 +55,7 @@ pub fn all() -> Vec<Bad> {
 
 fn walk(schema: &Value, steps: &mut Vec<Step>, visit: &mut impl FnMut(&[Step], &Value)) {
     visit(steps, schema);
-    if steps.len() > DEEPEST {
+    if steps.len() > MAX_DEPTH {
         return;
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -83,7 +83,7 @@ fn shown(steps: &[Step]) -> String {
     words.collect::<Vec<_>>().join(".")
 }
 
-/// What can be wrong with a field of this schema.
+/// Returns the flaws of a field with this schema.
 fn flaws(schema: &Value) -> Vec<(&'static str, Value)> {
     let (wrong, empty, huge) = ("wrong type", "empty", "huge");
     let mut flaws = match schema["type"].as_str() {
@@ -107,33 +107,33 @@ fn flaws(schema: &Value) -> Vec<(&'static str, Value)> {
         _ => vec![(wrong, json!([[]])), (huge, json!("x".repeat(20_000)))],
     };
     if schema["enum"].is_array() {
-        flaws.push(("unknown word", json!("no-such-thing")));
+        flaws.push(("unknown value", json!("no-such-thing")));
     }
     flaws
 }
 
-impl Bad {
-    /// The object, by this name where its kind lets one choose.
+impl InvalidObject {
+    /// Returns the object, with this name if its kind allows a choice.
     pub fn object(&self, name: &str) -> Value {
         let mut object = match self.kind.as_str() {
-            "Istio" => made::istio(name, NEW, json!({})),
-            "IstioRevision" => made::revision(name, NEW, "istio-system", json!({})),
-            "IstioRevisionTag" => made::tag(name, "Istio", "good"),
-            "IstioCNI" => made::cni(json!({})),
-            _ => made::ztunnel(json!({})),
+            "Istio" => fixtures::istio(name, NEW, json!({})),
+            "IstioRevision" => fixtures::revision(name, NEW, "istio-system", json!({})),
+            "IstioRevisionTag" => fixtures::tag(name, "Istio", "valid"),
+            "IstioCNI" => fixtures::cni(json!({})),
+            _ => fixtures::ztunnel(json!({})),
         };
         object["apiVersion"] = format!("sailoperator.io/{}", self.version).into();
         put(&mut object, &self.steps, &self.value);
         object
     }
 
-    /// Whether there can only be one of its kind.
-    pub fn is_single(&self) -> bool {
+    /// Whether its kind is a singleton.
+    pub fn is_singleton(&self) -> bool {
         ["IstioCNI", "ZTunnel"].contains(&self.kind.as_str())
     }
 }
 
-impl std::fmt::Display for Bad {
+impl std::fmt::Display for InvalidObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{} {} {}", self.kind, self.version, self.path, self.flaw)
     }

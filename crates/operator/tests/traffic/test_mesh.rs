@@ -1,4 +1,4 @@
-//! A town to upgrade: a mesh of the old version with a gateway, four applications behind each other, and the operator that made it.
+//! The test mesh: an old version with a gateway, four applications in a chain, and the operator.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use mainstay_testkit::cluster::{Options, User};
 use mainstay_testkit::mesh::{Mesh, MeshOptions, http};
 use serde_json::{Value, json};
 
-use crate::actor::Actor;
-use crate::made::{self, GATEWAY, NEW_VERSION, OLD, OPERATOR, OPERATOR_NAMESPACE, SHOPS};
-use crate::witness::Witness;
+use crate::fixtures::{self, APPS, GATEWAY, NEW_VERSION, OLD, OPERATOR, OPERATOR_NAMESPACE};
+use crate::observer::PodObserver;
+use crate::operator_process::OperatorProcess;
 
-pub struct Town {
-    operator: Option<Actor>,
+pub struct TestMesh {
+    operator: Option<OperatorProcess>,
     pub mesh: Mesh,
     client: Client,
-    /// What is looked at whenever somebody waits.
-    pub witness: Witness,
-    /// From nothing to the first answer through the gateway.
-    pub came_up_in: Duration,
+    /// Observations, made during every wait.
+    pub observer: PodObserver,
+    /// Time until the first response through the gateway.
+    pub startup_time: Duration,
 }
 
-/// Ours, and those of the newer Istio.
+/// Our definitions, and those of the newer Istio.
 fn all_definitions() -> [Vec<Value>; 2] {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(NEW_VERSION).unwrap();
@@ -37,51 +37,51 @@ fn all_definitions() -> [Vec<Value>; 2] {
 
 pub const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
 const MERGE: &str = "application/merge-patch+json";
-/// How often is looked whether what is waited for has come.
-const GLANCE: Duration = Duration::from_millis(200);
+/// Interval of checks.
+const INTERVAL: Duration = Duration::from_millis(200);
 
-impl Town {
-    /// Everything on the old version, and the first request answered.
+impl TestMesh {
+    /// Starts a mesh of the old version and waits for the first response.
     pub async fn open() -> Self {
         let begin = Instant::now();
         let options = MeshOptions {
             cluster: Options {
                 users: vec![
                     User::new("tester", "system:masters"),
-                    // What it may do, the roles say that are made for it.
+                    // Its rights come from the roles below.
                     User::new(OPERATOR, "operators"),
                 ],
                 ..Options::default()
             },
             ..MeshOptions::default()
         };
-        // Thirty definitions are read while the server starts.
+        // The definitions are decoded while the server starts.
         let definitions = tokio::task::spawn_blocking(all_definitions);
         let mesh = Mesh::start(options)
             .await
             .unwrap_or_else(|error| panic!("{}", mainstay_testkit::suite::error_chain(&error)));
         let client = mesh.cluster().client("tester").unwrap();
-        let mut town = Self {
+        let mut mesh = Self {
             operator: None,
             mesh,
             client,
-            witness: Witness::new(),
-            came_up_in: Duration::ZERO,
+            observer: PodObserver::new(),
+            startup_time: Duration::ZERO,
         };
-        town.note("control plane ready");
-        town.found(definitions.await.unwrap()).await;
-        town.note("definitions and operator");
-        town.settle().await;
-        town.came_up_in = begin.elapsed();
-        town
+        mesh.note("control plane ready");
+        mesh.install(definitions.await.unwrap()).await;
+        mesh.note("definitions and operator");
+        mesh.create_apps().await;
+        mesh.startup_time = begin.elapsed();
+        mesh
     }
 
-    /// The definitions, the operator and its mesh.
-    async fn found(&mut self, [ours, istios]: [Vec<Value>; 2]) {
+    /// Installs the definitions, the operator and its mesh.
+    async fn install(&mut self, [ours, istios]: [Vec<Value>; 2]) {
         for name in [OPERATOR_NAMESPACE, "istio-system"] {
-            self.create(&made::namespace(name, None)).await;
+            self.create(&fixtures::namespace(name, None)).await;
         }
-        for role in made::roles() {
+        for role in fixtures::roles() {
             self.create(&role).await;
         }
         definitions::install(&self.client, &ours, |_, _| {})
@@ -90,7 +90,7 @@ impl Town {
         self.note("our definitions");
         self.start_operator();
         let envoy = self.mesh.envoy().display().to_string();
-        let istio = made::istio(&envoy);
+        let istio = fixtures::istio(&envoy);
         let (rest, ()) = tokio::join!(
             definitions::install(&self.client, &istios, |_, _| {}),
             self.create(&istio)
@@ -98,17 +98,17 @@ impl Town {
         rest.unwrap();
     }
 
-    /// Applications and the gateway move in once somebody can inject them.
-    async fn settle(&mut self) {
-        self.until("the mesh is healthy", 120, async |town| {
-            let istio = town.get(ISTIO).await?;
+    /// Creates applications and gateway once istiod injects.
+    async fn create_apps(&mut self) {
+        self.until("the mesh is healthy", 120, async |mesh| {
+            let istio = mesh.get(ISTIO).await?;
             (istio["status"]["state"] == "Healthy").then_some(())
         })
         .await;
         self.note("mesh healthy");
-        self.until("the tags are there", 60, async |town| {
+        self.until("the tags exist", 60, async |mesh| {
             for tag in ["default", "prod"] {
-                let tag = town
+                let tag = mesh
                     .get(&format!("/apis/sailoperator.io/v1/istiorevisiontags/{tag}"))
                     .await?;
                 (tag["status"]["istioRevision"] == OLD).then_some(())?;
@@ -116,24 +116,24 @@ impl Town {
             Some(())
         })
         .await;
-        self.create(&made::strict()).await;
-        for shop in SHOPS.iter().chain([&GATEWAY]) {
-            self.create(&made::namespace(shop.namespace, shop.label)).await;
+        self.create(&fixtures::strict()).await;
+        for app in APPS.iter().chain([&GATEWAY]) {
+            self.create(&fixtures::namespace(app.namespace, app.label)).await;
         }
-        let nexts = SHOPS.iter().skip(1).map(Some).chain([None]);
-        for (shop, next) in SHOPS.iter().zip(nexts) {
-            for object in made::app(shop, next, &self.hold(shop.name).display().to_string()) {
+        let nexts = APPS.iter().skip(1).map(Some).chain([None]);
+        for (app, next) in APPS.iter().zip(nexts) {
+            for object in fixtures::app(app, next, &self.hold(app.name).display().to_string()) {
                 self.create(&object).await;
             }
         }
-        for object in made::gateway() {
+        for object in fixtures::gateway() {
             self.create(&object).await;
         }
-        self.until_answered().await;
+        self.until_responding().await;
     }
 
-    /// A request goes all the way.
-    async fn until_answered(&mut self) {
+    /// Waits for a response through the gateway.
+    async fn until_responding(&mut self) {
         let gateway = self
             .mesh
             .address(GATEWAY.namespace, GATEWAY.name, 80)
@@ -141,21 +141,25 @@ impl Town {
             .unwrap();
         let mut last = String::new();
         for _ in 0..600 {
-            let asked = tokio::task::spawn_blocking(move || http::get(gateway, "/", Duration::from_secs(1)));
-            match asked.await.unwrap() {
+            let response =
+                tokio::task::spawn_blocking(move || http::get(gateway, "/", Duration::from_secs(1)));
+            match response.await.unwrap() {
                 Ok(reply) if reply.code == 200 => {
-                    self.note(&format!("first answer: {}", reply.body));
+                    self.note(&format!("first response: {}", reply.body));
                     return;
                 }
                 Ok(reply) => last = format!("{} {}", reply.code, reply.body),
                 Err(error) => last = error.to_string(),
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(INTERVAL).await;
         }
-        panic!("no answer through the gateway: {last}\n{}", self.story().await);
+        panic!(
+            "no response through the gateway: {last}\n{}",
+            self.description().await
+        );
     }
 
-    /// The file that keeps an application from coming up.
+    /// Returns the file that keeps an application unready.
     pub fn hold(&self, name: &str) -> PathBuf {
         self.mesh.directory().join(format!("hold-{name}"))
     }
@@ -163,20 +167,24 @@ impl Town {
     pub fn start_operator(&mut self) {
         let kubeconfig = self.mesh.cluster().kubeconfig(OPERATOR);
         let log = self.mesh.directory().join("logs").join("operator.log");
-        self.operator = Some(Actor::start(&self.mesh.own_program(), &kubeconfig, &log));
+        self.operator = Some(OperatorProcess::start(
+            &self.mesh.own_program(),
+            &kubeconfig,
+            &log,
+        ));
     }
 
-    /// In the middle of whatever it does.
+    /// Kills the operator.
     pub fn kill_operator(&mut self) {
         self.operator = None;
     }
 
-    /// What just happened, and when.
+    /// Records what happened.
     pub fn note(&mut self, what: &str) {
-        self.witness.note(what);
+        self.observer.note(what);
     }
 
-    /// Looks until something has come; everything else that is watched is looked at, too.
+    /// Waits until `look` returns a value, and records observations meanwhile.
     pub async fn until<T>(
         &mut self,
         what: &str,
@@ -188,23 +196,23 @@ impl Town {
             if let Some(found) = look(self).await {
                 return found;
             }
-            let told = self.witness.look(&self.mesh, &self.client).await;
-            self.witness.keep(told);
+            let sample = self.observer.sample(&self.mesh, &self.client).await;
+            self.observer.record(sample);
             if let Some(operator) = &mut self.operator
                 && operator.has_ended()
             {
-                panic!("the operator gave up\n{}", self.mesh.log_tail("operator", 40));
+                panic!("the operator ended\n{}", self.mesh.log_tail("operator", 40));
             }
             assert!(
                 Instant::now() < end,
                 "not after {seconds} s: {what}\n{}",
-                self.story().await
+                self.description().await
             );
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(INTERVAL).await;
         }
     }
 
-    /// Lets time pass, looking.
+    /// Waits, and records observations meanwhile.
     pub async fn pass(&mut self, time: Duration) {
         let end = Instant::now() + time;
         self.until("time passes", time.as_secs() + 60, async |_| {
@@ -213,7 +221,7 @@ impl Town {
         .await;
     }
 
-    /// Changes the version in the spec: all a user does.
+    /// Changes the version in the spec.
     pub async fn change_version(&mut self, version: &str) {
         self.note(&format!("version: {version}"));
         self.merge(ISTIO, &json!({"spec": {"version": version}})).await;
@@ -225,18 +233,18 @@ impl Town {
 
     pub async fn create(&self, object: &Value) {
         let path = collection(object);
-        let answer = self.call("POST", &path, "application/json", Some(object)).await;
-        assert!(answer.is_ok(), "{path}: {answer:?}");
+        let response = self.call("POST", &path, "application/json", Some(object)).await;
+        assert!(response.is_ok(), "{path}: {response:?}");
     }
 
     pub async fn merge(&self, path: &str, change: &Value) {
-        let answer = self.call("PATCH", path, MERGE, Some(change)).await;
-        assert!(answer.is_ok(), "{path}: {answer:?}");
+        let response = self.call("PATCH", path, MERGE, Some(change)).await;
+        assert!(response.is_ok(), "{path}: {response:?}");
     }
 
     /// As `kubectl patch` does: containers by their names.
     pub async fn strategic(&self, path: &str, change: &Value) {
-        let answer = self
+        let response = self
             .call(
                 "PATCH",
                 path,
@@ -244,7 +252,7 @@ impl Town {
                 Some(change),
             )
             .await;
-        assert!(answer.is_ok(), "{path}: {answer:?}");
+        assert!(response.is_ok(), "{path}: {response:?}");
     }
 
     pub async fn get(&self, path: &str) -> Option<Value> {
@@ -272,23 +280,23 @@ impl Town {
         self.client.request(request.body(bytes).unwrap()).await
     }
 
-    /// Copies all logs to where they outlive the mesh.
+    /// Copies all logs to the directory of proof results.
     pub fn keep_logs(&self) -> String {
-        let folder = mainstay_testkit::repository_root().join("target/prove/traffic/logs");
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = mainstay_testkit::repository_root().join("target/prove/traffic/logs");
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
         for log in std::fs::read_dir(self.mesh.directory().join("logs"))
             .unwrap()
             .flatten()
         {
-            std::fs::copy(log.path(), folder.join(log.file_name())).unwrap();
+            std::fs::copy(log.path(), directory.join(log.file_name())).unwrap();
         }
-        folder.display().to_string()
+        directory.display().to_string()
     }
 
-    /// What is known when something went wrong.
-    pub async fn story(&self) -> String {
-        let mut story = format!("{}\n", self.witness.story());
+    /// Describes the state for a failure message.
+    pub async fn description(&self) -> String {
+        let mut description = format!("{}\n", self.observer.description());
         for pod in self.list("/api/v1/pods").await {
             let text = |path: &str| {
                 pod.pointer(path)
@@ -304,7 +312,7 @@ impl Town {
                 .iter()
                 .any(|one| one["type"] == "Ready" && one["status"] == "True");
             let _ = writeln!(
-                story,
+                description,
                 "pod {}/{} {} rev={} ready={ready} ip={}",
                 text("/metadata/namespace"),
                 text("/metadata/name"),
@@ -314,12 +322,12 @@ impl Town {
             );
         }
         let istio = self.get(ISTIO).await.unwrap_or_default();
-        let _ = writeln!(story, "istio: {:#}", istio["status"]);
-        story + &self.mesh.log_tail("", 12)
+        let _ = writeln!(description, "istio: {:#}", istio["status"]);
+        description + &self.mesh.log_tail("", 12)
     }
 }
 
-/// Where objects of its kind are created.
+/// Returns the collection path of an object.
 fn collection(object: &Value) -> String {
     let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/kind").to_lowercase();

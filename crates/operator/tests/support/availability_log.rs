@@ -1,6 +1,6 @@
-//! A diary of a world: takes kinds to watch, gives every version of every object of them, in the order in which they were written.
+//! Records every version of every object of some kinds, in the order of the writes.
 //!
-//! It hears of changes by watches and never asks again, so no moment lies between two looks.
+//! It uses watches only, so no state between two reads is missed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +16,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::World;
-use super::at::At;
 use super::history::{Availability, Entry, History};
+use super::path::ObjectPath;
+use super::world::NotYet;
 
-/// What is written down.
+/// The recorded kinds.
 const KINDS: [&str; 8] = [
     "Istio",
     "IstioRevision",
@@ -31,18 +32,18 @@ const KINDS: [&str; 8] = [
     "Event",
 ];
 
-/// What all diaries of a program hold together.
+/// Totals of all logs of a test program.
 pub struct Figures {
-    diaries: AtomicUsize,
-    moves: AtomicUsize,
+    logs: AtomicUsize,
+    migrations: AtomicUsize,
     instants: AtomicUsize,
     services: AtomicUsize,
     broken: AtomicUsize,
 }
 
 pub static FIGURES: Figures = Figures {
-    diaries: AtomicUsize::new(0),
-    moves: AtomicUsize::new(0),
+    logs: AtomicUsize::new(0),
+    migrations: AtomicUsize::new(0),
     instants: AtomicUsize::new(0),
     services: AtomicUsize::new(0),
     broken: AtomicUsize::new(0),
@@ -50,11 +51,12 @@ pub static FIGURES: Figures = Figures {
 
 impl Figures {
     fn add(&self, history: &History, seen: &Availability) {
-        self.diaries.fetch_add(1, Ordering::Relaxed);
-        self.moves.fetch_add(history.sent().len(), Ordering::Relaxed);
+        self.logs.fetch_add(1, Ordering::Relaxed);
+        self.migrations
+            .fetch_add(history.migrations().len(), Ordering::Relaxed);
         self.instants.fetch_add(seen.instants, Ordering::Relaxed);
         self.services.fetch_add(seen.services.len(), Ordering::Relaxed);
-        self.broken.fetch_add(seen.broken.len(), Ordering::Relaxed);
+        self.broken.fetch_add(seen.violations.len(), Ordering::Relaxed);
     }
 }
 
@@ -63,34 +65,34 @@ impl fmt::Display for Figures {
         let count = |figure: &AtomicUsize| figure.load(Ordering::Relaxed);
         write!(
             f,
-            "{} workloads moved, {} services watched over {} instants in {} diaries, {} below desired - maxUnavailable",
-            count(&self.moves),
+            "{} workloads migrated, {} services watched over {} instants in {} logs, {} below desired - maxUnavailable",
+            count(&self.migrations),
             count(&self.services),
             count(&self.instants),
-            count(&self.diaries),
+            count(&self.logs),
             count(&self.broken),
         )
     }
 }
 
-/// A diary that is being written.
-pub struct Diary {
-    pages: Pages,
+/// A log that is being recorded.
+pub struct AvailabilityLog {
+    entries: SharedEntries,
     begin: u64,
-    writers: Vec<JoinHandle<()>>,
+    recorders: Vec<JoinHandle<()>>,
 }
 
 #[derive(Clone, Default)]
-struct Pages(Arc<Mutex<Written>>);
+struct SharedEntries(Arc<Mutex<Recorded>>);
 
 #[derive(Default)]
-struct Written {
+struct Recorded {
     entries: Vec<Entry>,
-    trouble: Vec<String>,
+    errors: Vec<String>,
 }
 
-impl Pages {
-    fn with<T>(&self, act: impl FnOnce(&mut Written) -> T) -> T {
+impl SharedEntries {
+    fn with<T>(&self, act: impl FnOnce(&mut Recorded) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -104,87 +106,87 @@ impl Pages {
             gone,
             object,
         };
-        self.with(|written| written.entries.push(entry));
+        self.with(|recorded| recorded.entries.push(entry));
         version
     }
 }
 
-impl Diary {
-    /// From what is there now on.
+impl AvailabilityLog {
+    /// Starts recording with the current objects.
     pub async fn begin(world: &World) -> Self {
-        let (pages, mut begin, mut writers) = (Pages::default(), 0, Vec::new());
+        let (entries, mut begin, mut recorders) = (SharedEntries::default(), 0, Vec::new());
         for kind in KINDS {
-            let path = At::cluster(kind, "").collection();
+            let path = ObjectPath::cluster_scoped(kind, "").collection();
             let (code, mut list) = world.call("GET", &path, "", None).await;
             assert_eq!(code, 200, "{path}: {list}");
             let from = version(&list);
             begin = begin.max(from);
             if let Value::Array(items) = list["items"].take() {
                 for item in items {
-                    pages.add(kind, false, item);
+                    entries.add(kind, false, item);
                 }
             }
-            let writer = write(world.client(), (kind, path, from), pages.clone());
-            writers.push(tokio::spawn(writer));
+            let recorder = record(world.client(), Collection { kind, path, from }, entries.clone());
+            recorders.push(tokio::spawn(recorder));
         }
         Self {
-            pages,
+            entries,
             begin,
-            writers,
+            recorders,
         }
     }
 
-    /// Ends it once it knows all that is there now. Whatever happened, no Service may have had less than was promised, and no
-    /// namespace may have named a control plane that was gone.
+    /// Stops recording once it is up to date, and checks that no Service had too few replicas and no
+    /// namespace referred to a deleted control plane.
     pub async fn close(self, world: &World) -> History {
-        let history = self.close_unjudged(world).await;
+        let history = self.close_unchecked(world).await;
         let seen = history.availability();
         FIGURES.add(&history, &seen);
-        let broken = [seen.broken, history.lost_injectors()].concat();
-        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        let violations = [seen.violations, history.lost_injectors()].concat();
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
         history
     }
 
-    /// Ends it once it knows all that is there now.
-    pub async fn close_unjudged(self, world: &World) -> History {
+    /// Stops recording once it is up to date.
+    pub async fn close_unchecked(self, world: &World) -> History {
         world
-            .until("the diary is up to date", async |world| {
+            .until("the log is up to date", async |world| {
                 for kind in KINDS {
                     self.compare(kind, &world.list(kind, "").await)?;
                 }
-                Ok(())
+                Ok::<(), NotYet>(())
             })
             .await;
-        let written = self.pages.with(std::mem::take);
-        assert_eq!(written.trouble, [""; 0], "the diary has gaps");
-        History::new(written.entries, self.begin)
+        let recorded = self.entries.with(std::mem::take);
+        assert_eq!(recorded.errors, [""; 0], "the log has gaps");
+        History::new(recorded.entries, self.begin)
     }
 
-    /// Whether what is there is what was written down last.
-    fn compare(&self, kind: &str, items: &[Value]) -> Result<(), String> {
-        let known = self.pages.with(|written| {
+    /// Checks that the last recorded versions are the current ones.
+    fn compare(&self, kind: &str, items: &[Value]) -> Result<(), NotYet> {
+        let known = self.entries.with(|recorded| {
             let mut known = BTreeMap::new();
-            for entry in written.entries.iter().filter(|entry| entry.kind == kind) {
+            for entry in recorded.entries.iter().filter(|entry| entry.kind == kind) {
                 let uid = entry.object["metadata"]["uid"].to_string();
                 known.insert(uid, (entry.version, entry.gone));
             }
             known
         });
-        let there: BTreeMap<String, (u64, bool)> = items
+        let current: BTreeMap<String, (u64, bool)> = items
             .iter()
             .map(|item| (item["metadata"]["uid"].to_string(), (version(item), false)))
             .collect();
         let known = known.into_iter().filter(|(_, (_, gone))| !gone);
-        (known.eq(there))
+        (known.eq(current))
             .then_some(())
-            .ok_or(format!("{kind} are behind"))
+            .ok_or(format!("{kind} are behind").into())
     }
 }
 
-impl Drop for Diary {
+impl Drop for AvailabilityLog {
     fn drop(&mut self) {
-        for writer in &self.writers {
-            writer.abort();
+        for recorder in &self.recorders {
+            recorder.abort();
         }
     }
 }
@@ -194,27 +196,35 @@ fn version(object: &Value) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Writes down what is heard of a kind; a watch that ends in time is taken up where it ended.
-async fn write(client: Client, (kind, path, mut from): (&'static str, String, u64), pages: Pages) {
+/// A collection and the version to watch it from.
+struct Collection {
+    kind: &'static str,
+    path: String,
+    from: u64,
+}
+
+/// Records the events of a collection; a watch that times out is resumed.
+async fn record(client: Client, collection: Collection, entries: SharedEntries) {
+    let Collection { kind, path, mut from } = collection;
     loop {
         let path = format!("{path}?watch=true&resourceVersion={from}&timeoutSeconds=290");
         let request = Request::get(path).body(Vec::new()).unwrap();
         let stream = match client.request_events::<Value>(request).await {
             Ok(stream) => stream,
-            Err(error) => return pages.with(|written| written.trouble.push(error.to_string())),
+            Err(error) => return entries.with(|recorded| recorded.errors.push(error.to_string())),
         };
         let mut stream = std::pin::pin!(stream);
         while let Some(event) = stream.next().await {
             from = match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    pages.add(kind, false, object)
+                    entries.add(kind, false, object)
                 }
-                Ok(WatchEvent::Deleted(object)) => pages.add(kind, true, object),
+                Ok(WatchEvent::Deleted(object)) => entries.add(kind, true, object),
                 Ok(WatchEvent::Bookmark(_)) => continue,
                 Ok(WatchEvent::Error(status)) => {
-                    return pages.with(|written| written.trouble.push(status.message.clone()));
+                    return entries.with(|recorded| recorded.errors.push(status.message.clone()));
                 }
-                Err(error) => return pages.with(|written| written.trouble.push(error.to_string())),
+                Err(error) => return entries.with(|recorded| recorded.errors.push(error.to_string())),
             };
         }
     }

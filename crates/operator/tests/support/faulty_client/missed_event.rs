@@ -1,4 +1,4 @@
-//! A watch of which one event never comes: takes its body, gives it without that line. A real server loses nothing; what stands between may.
+//! Drops one event of a watch. A real server loses none, but a proxy may.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Answer, BoxError, Hazard};
+use super::{BoxError, FaultyClient, ResponseBody};
 
-/// How long nobody learns of it.
-const UNNOTICED: Duration = Duration::from_secs(2);
+/// Time until the watch expires after the dropped event.
+const EXPIRY_DELAY: Duration = Duration::from_secs(2);
 
-pub(super) fn without(body: Body, number: usize, hazard: Hazard) -> Answer {
+pub(super) fn without(body: Body, number: usize, faulty_client: FaultyClient) -> ResponseBody {
     let lines = Lines {
         source: BodyDataStream::new(body),
         rest: Vec::new(),
         left: Some(number),
         expires: None,
-        hazard,
+        faulty_client,
     };
     let frames = stream::unfold(Some(lines), async |lines| {
         let (bytes, lines) = lines?.next().await?;
@@ -31,19 +31,19 @@ pub(super) fn without(body: Body, number: usize, hazard: Hazard) -> Answer {
 
 struct Lines {
     source: BodyDataStream<Body>,
-    /// What has come of a line.
+    /// The incomplete last line.
     rest: Vec<u8>,
-    /// How many events come before the one that is lost.
+    /// Number of events before the dropped one.
     left: Option<usize>,
     expires: Option<Instant>,
-    hazard: Hazard,
+    faulty_client: FaultyClient,
 }
 
-/// What comes next, and what is left of the watch.
-type Next = (Result<Bytes, BoxError>, Option<Lines>);
+/// The next chunk, and the rest of the watch.
+type NextChunk = (Result<Bytes, BoxError>, Option<Lines>);
 
 impl Lines {
-    async fn next(mut self) -> Option<Next> {
+    async fn next(mut self) -> Option<NextChunk> {
         loop {
             let chunk = match self.expires {
                 None => self.source.next().await,
@@ -54,7 +54,7 @@ impl Lines {
             };
             let Some(chunk) = chunk else {
                 if self.left.is_some() {
-                    self.hazard.try_the_next();
+                    self.faulty_client.defer();
                 }
                 return None;
             };
@@ -62,33 +62,33 @@ impl Lines {
                 Err(error) => return Some((Err(error.into()), Some(self))),
                 Ok(chunk) => self.rest.extend_from_slice(&chunk),
             }
-            let through = self.take_lines();
-            if !through.is_empty() {
-                return Some((Ok(through.into()), Some(self)));
+            let kept = self.take_lines();
+            if !kept.is_empty() {
+                return Some((Ok(kept.into()), Some(self)));
             }
         }
     }
 
-    /// The lines that have come as a whole, but for the one that is lost.
+    /// Takes the complete lines, except the dropped one.
     fn take_lines(&mut self) -> Vec<u8> {
         let end = self.rest.iter().rposition(|byte| *byte == b'\n');
         let whole: Vec<u8> = self.rest.drain(..end.map_or(0, |end| end + 1)).collect();
-        let mut through = Vec::new();
+        let mut kept = Vec::new();
         for line in whole.split_inclusive(|byte| *byte == b'\n') {
             if self.left == Some(0) {
                 self.left = None;
-                self.expires = Some(Instant::now() + UNNOTICED);
-                self.hazard.note();
+                self.expires = Some(Instant::now() + EXPIRY_DELAY);
+                self.faulty_client.record();
                 continue;
             }
             self.left = self.left.map(|left| left - 1);
-            through.extend_from_slice(line);
+            kept.extend_from_slice(line);
         }
-        through
+        kept
     }
 }
 
-/// As the server words it.
+/// Returns an expiry event like the server's.
 fn expired() -> Bytes {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "too old resource version", "reason": "Expired", "code": 410});

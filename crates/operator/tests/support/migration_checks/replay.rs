@@ -1,4 +1,4 @@
-//! What a watch has heard, shown again: takes every version of every object in order, gives what the moves broke.
+//! Replays every version of every object and returns the violations of migration invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,45 +7,45 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Movers, Scene};
+use super::{ClusterView, MigrationChecks};
 use crate::support::history::Entry;
 
-/// Each promise that was broken, once. What is not newer than `begin` was there before anybody looked; `moment` says when something was heard of,
-/// which is never before it was written.
-pub fn broken(entries: &[Entry], begin: u64, moment: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
-    let (mut movers, mut stage) = (Movers::default(), Stage::default());
+/// Returns each violation once. Versions up to `begin` existed before the recording; `time` converts the time
+/// of an observation, which is never before the write.
+pub fn violations(entries: &[Entry], begin: u64, time: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
+    let (mut checks, mut state) = (MigrationChecks::default(), ReplayState::default());
     let (before, after) = entries.split_at(entries.partition_point(|entry| entry.version <= begin));
     for entry in before {
-        stage.put(entry);
+        state.apply(entry);
     }
-    let mut broken = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     if let Some(last) = before.last() {
-        broken.extend(movers.look(&stage.scene(moment(last.at))));
+        violations.extend(checks.check(&state.view(time(last.at))));
     }
     for entry in after {
-        if stage.put(entry) {
-            broken.extend(movers.look(&stage.scene(moment(entry.at))));
+        if state.apply(entry) {
+            violations.extend(checks.check(&state.view(time(entry.at))));
         }
     }
-    broken
+    violations
 }
 
 type Objects = BTreeMap<String, Arc<Value>>;
 
-/// What there is, by identity.
+/// The current objects by identity.
 #[derive(Default)]
-struct Stage {
+struct ReplayState {
     mesh: BTreeMap<&'static str, Objects>,
     apps: Objects,
     pods: Objects,
 }
 
-impl Stage {
-    /// Takes a version in; gives whether it is of interest.
-    fn put(&mut self, entry: &Entry) -> bool {
+impl ReplayState {
+    /// Applies a version and returns whether it is relevant.
+    fn apply(&mut self, entry: &Entry) -> bool {
         let objects = match entry.kind {
             "Istio" | "IstioRevision" | "IstioRevisionTag" => self.mesh.entry(entry.kind).or_default(),
-            // Control planes come and go on purpose.
+            // Control planes are replaced on purpose.
             "Deployment" if entry.object["metadata"]["namespace"] != "istio-system" => &mut self.apps,
             "Pod" => &mut self.pods,
             _ => return false,
@@ -59,11 +59,11 @@ impl Stage {
         true
     }
 
-    fn scene(&self, now: Timestamp) -> Scene {
+    fn view(&self, now: Timestamp) -> ClusterView {
         let mesh = self.mesh.iter();
         let mesh =
             mesh.flat_map(|(kind, objects)| objects.values().map(|object| (*kind, Arc::clone(object))));
-        Scene {
+        ClusterView {
             now,
             mesh: mesh.collect(),
             apps: self.apps.values().cloned().collect(),
@@ -81,12 +81,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    use crate::support::fixtures::merged;
     use crate::support::history::{History, entry};
-    use crate::support::made::merged;
 
     const BEGIN: u64 = 10;
 
-    /// An Istio on its way, with more on top.
+    /// A migrating Istio, with these fields merged.
     fn istio(version: u64, extra: Value) -> Entry {
         let batched = json!({"batchSize": 1, "readinessTimeout": "1m"});
         let spec = json!({"updateStrategy": {"workloadMigration": {"batched": batched, "paused": true}}});
@@ -99,21 +99,21 @@ mod tests {
         entry(version, "Istio", merged(object, extra))
     }
 
-    /// A workload that is up, sent to the new revision at this second if there is one, with more on top.
-    fn app(version: u64, name: &str, sent: Option<u8>, extra: Value) -> Entry {
-        let mark = sent.map(|second| {
+    /// An available workload, migrated to the new revision at this second if given, with these fields merged.
+    fn app(version: u64, name: &str, migrated: Option<u8>, extra: Value) -> Entry {
+        let record = migrated.map(|second| {
             json!({"revision": "new", "batch": 1, "startedAt": format!("2026-01-01T00:00:{second:02}Z")})
                 .to_string()
         });
-        let annotations = json!({super::super::MARK: mark});
+        let annotations = json!({super::super::MIGRATION_RECORD: record});
         let counts = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
-        let metadata = json!({"uid": name, "namespace": "shop", "name": name, "generation": 1, "annotations": annotations});
+        let metadata = json!({"uid": name, "namespace": "apps", "name": name, "generation": 1, "annotations": annotations});
         let object = json!({"metadata": metadata, "spec": {"replicas": 1}, "status": counts});
         entry(version, "Deployment", merged(object, extra))
     }
 
     fn pod(version: u64, extra: Value) -> Entry {
-        let metadata = json!({"uid": "pod", "namespace": "shop", "name": "a-1", "labels": {"app": "a"}, "annotations": {"istio.io/rev": "old"}});
+        let metadata = json!({"uid": "pod", "namespace": "apps", "name": "a-1", "labels": {"app": "a"}, "annotations": {"istio.io/rev": "old"}});
         let status = json!({"conditions": [{"type": "Ready", "status": "True"}]});
         entry(
             version,
@@ -127,7 +127,8 @@ mod tests {
         entry(version, "IstioRevision", merged(object, extra))
     }
 
-    /// What is said at half past, when these came after a beginning at which all was well. Whoever hears of the last one first must not be misled.
+    /// Compares the violations at 00:00:30 after these entries, added to a state without violations. The
+    /// order of observation must not matter.
     fn check(after: Vec<Entry>, expected: &str) {
         let mut entries = vec![
             istio(1, json!({})),
@@ -140,33 +141,36 @@ mod tests {
         entries.reverse();
         let history = History::new(entries, BEGIN);
         let half_past: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
-        let broken = history.broken_moves_at(|_| half_past);
-        let said: Vec<&str> = broken
+        let violations = history.migration_violations_at(|_| half_past);
+        let names: Vec<&str> = violations
             .iter()
             .filter_map(|line| Some(line.split_once(':')?.0))
             .collect();
-        assert_eq!(said.join(" "), expected, "{broken:?}");
+        assert_eq!(names.join(" "), expected, "{violations:?}");
     }
 
     fn deleting() -> Value {
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
     }
 
-    fn busy() -> Value {
+    fn rolling_out() -> Value {
         json!({"metadata": {"generation": 2}})
     }
 
     #[test]
-    fn more_than_a_batch_at_once() {
+    fn more_workloads_than_the_batch_size() {
         check(
-            vec![app(11, "a", Some(1), busy()), app(12, "b", Some(2), busy())],
+            vec![
+                app(11, "a", Some(1), rolling_out()),
+                app(12, "b", Some(2), rolling_out()),
+            ],
             "BatchSize",
         );
         check(
             vec![
-                app(11, "a", Some(1), busy()),
+                app(11, "a", Some(1), rolling_out()),
                 app(12, "a", Some(1), json!({})),
-                app(13, "b", Some(2), busy()),
+                app(13, "b", Some(2), rolling_out()),
             ],
             "",
         );
@@ -177,15 +181,15 @@ mod tests {
         check(
             vec![
                 older,
-                app(12, "a", Some(1), busy()),
-                app(13, "b", Some(25), busy()),
+                app(12, "a", Some(1), rolling_out()),
+                app(13, "b", Some(25), rolling_out()),
             ],
             "",
         );
     }
 
     #[test]
-    fn too_few_pods() {
+    fn too_few_ready_pods() {
         check(vec![pod(11, deleting())], "NoRestartDuringRollout");
         check(vec![pod(11, json!({"gone": true}))], "NoRestartDuringRollout");
         let gone = app(11, "a", None, json!({"gone": true}));
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn sent_to_the_same_place_again() {
+    fn migrated_to_the_same_revision_again() {
         check(
             vec![app(11, "a", Some(1), json!({})), app(12, "a", Some(2), json!({}))],
             "NoRepeatedMove",
@@ -205,17 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_fit() {
-        let told = |extra: Value| vec![istio(11, json!({"status": {"workloadMigration": extra}}))];
-        check(told(json!({"migratedWorkloads": 2, "failedWorkloads": 1})), "");
+    fn inconsistent_counts() {
+        let status = |extra: Value| vec![istio(11, json!({"status": {"workloadMigration": extra}}))];
+        check(status(json!({"migratedWorkloads": 2, "failedWorkloads": 1})), "");
         check(
-            told(json!({"migratedWorkloads": 2, "failedWorkloads": 2})),
+            status(json!({"migratedWorkloads": 2, "failedWorkloads": 2})),
             "CompleteCounts",
         );
-        check(told(json!({"state": "Completed"})), "CompleteCounts");
-        check(told(json!({"migratedWorkloads": 0})), "MonotonicProgress");
+        check(status(json!({"state": "Completed"})), "CompleteCounts");
+        check(status(json!({"migratedWorkloads": 0})), "MonotonicProgress");
         check(
-            told(json!({"migratedWorkloads": 0, "targetRevision": "another"})),
+            status(json!({"migratedWorkloads": 0, "targetRevision": "another"})),
             "",
         );
     }
@@ -236,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn a_control_plane_that_is_needed_goes() {
+    fn a_revision_in_use_is_deleted() {
         check(vec![revision(11, deleting())], "NoDeleteInUse");
         let gone = app(11, "a", None, json!({"gone": true}));
         check(vec![gone, pod(12, deleting()), revision(13, deleting())], "");
     }
 
     #[test]
-    fn a_batch_while_all_is_paused() {
+    fn a_batch_starts_while_paused() {
         let opened = json!({"status": {"workloadMigration": {"batched": {"currentBatch": 2}}}});
         check(vec![istio(11, opened.clone())], "PauseStartsNothing");
         let resumed = json!({"spec": {"updateStrategy": {"workloadMigration": {"paused": false}}}});
@@ -251,38 +255,38 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_stops_others_or_does_not() {
-        let told = |version: u64, policy: &str, failed: u8, state: &str| {
+    fn failure_policies() {
+        let failing = |version: u64, policy: &str, failed: u8, state: &str| {
             let spec = json!({"updateStrategy": {"workloadMigration": {"failurePolicy": policy}}});
             let status = json!({"workloadMigration": {"failedWorkloads": failed, "state": state}});
             istio(version, json!({"spec": spec, "status": status}))
         };
-        check(vec![told(11, "ContinueOnError", 1, "Failed")], "FailurePolicy");
-        check(vec![told(11, "ContinueOnError", 2, "Failed")], "");
-        check(vec![told(11, "FailFast", 1, "Failed")], "");
-        let sent = |version: u64, name: &str| app(version, name, Some(1), json!({}));
+        check(vec![failing(11, "ContinueOnError", 1, "Failed")], "FailurePolicy");
+        check(vec![failing(11, "ContinueOnError", 2, "Failed")], "");
+        check(vec![failing(11, "FailFast", 1, "Failed")], "");
+        let migrated = |version: u64, name: &str| app(version, name, Some(1), json!({}));
         let late = |failed: u8| {
             vec![
-                sent(11, "a"),
-                told(12, "FailFast", failed, "InProgress"),
-                sent(13, "b"),
+                migrated(11, "a"),
+                failing(12, "FailFast", failed, "InProgress"),
+                migrated(13, "b"),
             ]
         };
         check(late(1), "FailurePolicy");
         check(late(0), "");
         check(
             vec![
-                sent(11, "a"),
-                sent(12, "b"),
-                told(13, "FailFast", 1, "InProgress"),
+                migrated(11, "a"),
+                migrated(12, "b"),
+                failing(13, "FailFast", 1, "InProgress"),
             ],
             "",
         );
-        let mended = vec![
-            told(11, "FailFast", 1, "InProgress"),
-            told(12, "FailFast", 0, "InProgress"),
-            sent(13, "a"),
+        let recovered = vec![
+            failing(11, "FailFast", 1, "InProgress"),
+            failing(12, "FailFast", 0, "InProgress"),
+            migrated(13, "a"),
         ];
-        check(mended, "");
+        check(recovered, "");
     }
 }

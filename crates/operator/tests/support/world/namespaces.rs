@@ -1,27 +1,27 @@
-//! Namespaces of a world: made, labelled, and known by words that are the same in every world.
+//! Namespaces of a world: created, labelled, and addressed by names that are the same in every world.
 
 use serde_json::{Value, json};
 
 use super::{Backing, World};
-use crate::support::at::At;
-use crate::support::made;
+use crate::support::fixtures;
+use crate::support::path::ObjectPath;
 
 impl World {
-    /// A namespace of this scenario, with these labels (`a=b c=d`). Gives its name.
+    /// Creates a namespace with these labels (`a=b c=d`) and returns its name.
     pub async fn namespace(&self, labels: &str) -> String {
         self.serial.set(self.serial.get() + 1);
         let name = match &self.backing {
             Backing::Sim(_) => format!("app-{}", self.serial.get()),
             Backing::Real(real) => format!("app-{}", real.next()),
         };
-        self.create(made::namespace(&name, labels)).await;
+        self.create(fixtures::namespace(&name, labels)).await;
         self.namespaces.borrow_mut().push(name.clone());
         name
     }
 
-    /// What the namespace called `word` in a play is called in this world: on a server that many share, nobody else has it.
-    pub fn space(&self, word: &str) -> String {
-        format!("{}{word}", self.prefix())
+    /// Returns the unique name, on a shared server, of the namespace that a scenario calls `name`.
+    pub fn space(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix())
     }
 
     fn prefix(&self) -> String {
@@ -31,14 +31,14 @@ impl World {
         }
     }
 
-    /// A namespace that a play knows by this word, with these labels.
-    pub async fn known_namespace(&self, word: &str, labels: &str) {
-        let name = self.space(word);
-        self.create(made::namespace(&name, labels)).await;
+    /// Creates the namespace that a scenario calls `name`, with these labels.
+    pub async fn known_namespace(&self, name: &str, labels: &str) {
+        let name = self.space(name);
+        self.create(fixtures::namespace(&name, labels)).await;
         self.namespaces.borrow_mut().push(name);
     }
 
-    /// An object as it would be in any other world: namespaces have the words of the play.
+    /// Returns an object with the namespace names of the scenario.
     pub fn anywhere(&self, object: &Value) -> Value {
         match self.prefix().as_str() {
             "" => object.clone(),
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// The namespaces that the play knows, by their names in this world.
+    /// Returns the unique names of the scenario's namespaces.
     pub fn known_namespaces(&self) -> Vec<String> {
         let (all, prefix) = (self.namespaces.borrow(), self.prefix());
         all.iter()
@@ -55,7 +55,7 @@ impl World {
             .collect()
     }
 
-    /// Replaces labels of a namespace: `a=b` sets one, `a=` takes it away.
+    /// Changes labels of a namespace: `a=b` sets one, `a=` removes it.
     pub async fn label(&self, namespace: &str, labels: &str) {
         let labels: serde_json::Map<String, Value> = labels
             .split_whitespace()
@@ -69,7 +69,7 @@ impl World {
                 (key.to_owned(), value)
             })
             .collect();
-        let at = At::cluster("Namespace", namespace);
+        let at = ObjectPath::cluster_scoped("Namespace", namespace);
         self.patch(&at, json!({"metadata": {"labels": labels}})).await;
     }
 }

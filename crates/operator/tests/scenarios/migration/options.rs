@@ -1,22 +1,22 @@
-//! What people may wish beyond the proposal's first list: workloads left alone or in an order, pauses, an early end, other kinds.
+//! Options beyond the first list of the proposal: skipped workloads, order, pauses, fail fast, other kinds.
 
 use mainstay_sim::script::Script;
 use serde_json::json;
 
 use super::*;
-use crate::support::diary::Diary;
+use crate::support::availability_log::AvailabilityLog;
 
-async fn annotate(world: &World, at: &At, key: &str, value: Value) {
+async fn annotate(world: &World, at: &ObjectPath, key: &str, value: Value) {
     let key = format!("sailoperator.io/{key}");
     world
         .patch(at, json!({"metadata": {"annotations": {key: value}}}))
         .await;
 }
 
-pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
+pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
     mesh(&world, batched(&world, 3, json!({}))).await;
     let names = ["a-last", "b-middle", "c-first", "d-left", "e-slow"];
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &names).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &names).await;
     let own = timeout(&world) / 3;
     for (name, key, value) in [
         ("a-last", "migration-batch", "5".to_owned()),
@@ -26,8 +26,8 @@ pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
     ] {
         annotate(&world, &deployment(&space, name), key, value.into()).await;
     }
-    world.behave(&space, "e-slow", Script::never_ready());
-    let diary = Diary::begin(&world).await;
+    world.set_script(&space, "e-slow", Script::never_ready());
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
@@ -35,15 +35,15 @@ pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
         (counts(&failed), batch(&failed)),
         ("3+1+1 of 5".into(), "3 of 3".into())
     );
-    let words = format!("Readiness timeout exceeded after {own}s: ");
+    let prefix = format!("Readiness timeout exceeded after {own}s: ");
     assert!(
         failed["failures"][0]["reason"]
             .as_str()
             .unwrap()
-            .starts_with(&words),
+            .starts_with(&prefix),
         "{failed}"
     );
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     let batch = |names: &[&str]| {
         names
             .iter()
@@ -57,7 +57,7 @@ pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
     ];
     assert_eq!(history.batches(), expected);
     assert_eq!(history.template_changes(&space, "d-left"), 0);
-    // It wishes so no longer.
+    // The annotation is removed.
     annotate(
         &world,
         &deployment(&space, "d-left"),
@@ -65,9 +65,9 @@ pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
         Value::Null,
     )
     .await;
-    until_sent(&world, &space, "d-left", NEW_REVISION).await;
+    until_migrating(&world, &space, "d-left", NEW_REVISION).await;
     world
-        .until_object(&at::istio("default"), "has moved one more", |istio| {
+        .until_object(&path::istio("default"), "has migrated one more", |istio| {
             counts(&istio["status"]["workloadMigration"]) == "4+1+0 of 5"
         })
         .await;
@@ -76,17 +76,19 @@ pub async fn annotations_of_workloads_are_heeded(world: World) -> World {
 
 pub async fn a_pause_holds_and_resuming_goes_on(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
-    let diary = Diary::begin(&world).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
-    until_sent(&world, &space, "a", NEW_REVISION).await;
+    until_migrating(&world, &space, "a", NEW_REVISION).await;
     set(&world, json!({"paused": true})).await;
     let paused = "WorkloadsMigrated=False/MigrationPaused";
-    world.until_condition(&at::istio("default"), paused).await;
+    world.until_condition(&path::istio("default"), paused).await;
     world
-        .until_object(&at::istio("default"), "has moved what was on its way", |istio| {
-            counts(&istio["status"]["workloadMigration"]) == "1+0+0 of 3"
-        })
+        .until_object(
+            &path::istio("default"),
+            "has migrated the running batch",
+            |istio| counts(&istio["status"]["workloadMigration"]) == "1+0+0 of 3",
+        )
         .await;
     world.settle().await;
     assert_eq!(status(&world).await["state"], "InProgress");
@@ -101,27 +103,27 @@ pub async fn a_pause_holds_and_resuming_goes_on(world: World) -> World {
     let over = until_migration(&world, "Completed").await;
     assert_eq!((counts(&over), &over["startTime"]), ("3+0+0 of 3".into(), &began));
     until_served_by(&world, &space, NEW_REVISION).await;
-    let sent = diary.close(&world).await.sent();
+    let sent = log.close(&world).await.migrations();
     assert_eq!(sent.len(), 3, "{sent:?}");
     world
 }
 
 pub async fn fail_fast_ends_after_the_running_batch(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({"failurePolicy": "FailFast"}))).await;
-    let space = shop(
+    let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-bad", "b-good", "c-spared"],
     )
     .await;
-    world.behave(&space, "a-bad", Script::never_ready());
-    let diary = Diary::begin(&world).await;
+    world.set_script(&space, "a-bad", Script::never_ready());
+    let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
     assert_eq!(counts(&failed), "1+1+0 of 3");
     world.settle().await;
-    let history = diary.close(&world).await;
+    let history = log.close(&world).await;
     assert_eq!(
         history.template_changes(&space, "b-good"),
         1,
@@ -134,7 +136,7 @@ pub async fn fail_fast_ends_after_the_running_batch(world: World) -> World {
 
 /// A set of this kind whose pods are two, or one per node.
 async fn set_of(world: &World, kind: &str, namespace: &str, name: &str) {
-    let mut object = made::deployment(namespace, name, "", "");
+    let mut object = fixtures::deployment(namespace, name, "", "");
     object["kind"] = kind.into();
     object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1.into();
     if kind == "StatefulSet" {
@@ -144,8 +146,8 @@ async fn set_of(world: &World, kind: &str, namespace: &str, name: &str) {
     world.create(object).await;
 }
 
-/// Which pods of a set were injected by whom.
-async fn until_pods(world: &World, namespace: &str, name: &str, (count, revision): (usize, &str)) {
+/// Waits until this many pods of a set were injected by this revision.
+async fn until_pods(world: &World, namespace: &str, name: &str, count: usize, revision: &str) {
     world
         .until(&format!("{name} is on {revision}"), async |world| {
             let pods = items(world, "Pod", namespace).await;
@@ -159,28 +161,28 @@ async fn until_pods(world: &World, namespace: &str, name: &str, (count, revision
 
 pub async fn stateful_and_daemon_sets_move_when_asked_for(world: World) -> World {
     mesh(&world, batched(&world, 3, json!({}))).await;
-    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["web"]).await;
+    let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["web"]).await;
     set_of(&world, "StatefulSet", &space, "db").await;
     set_of(&world, "DaemonSet", &space, "agent").await;
-    until_pods(&world, &space, "db", (2, OLD_REVISION)).await;
-    until_pods(&world, &space, "agent", (3, OLD_REVISION)).await;
+    until_pods(&world, &space, "db", 2, OLD_REVISION).await;
+    until_pods(&world, &space, "agent", 3, OLD_REVISION).await;
     upgrade(&world).await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "1+0+2 of 3");
-    until_pods(&world, &space, "web", (2, NEW_REVISION)).await;
-    until_pods(&world, &space, "db", (2, OLD_REVISION)).await;
+    until_pods(&world, &space, "web", 2, NEW_REVISION).await;
+    until_pods(&world, &space, "db", 2, OLD_REVISION).await;
     set(
         &world,
         json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"]}),
     )
     .await;
     world
-        .until_object(&at::istio("default"), "has moved them", |istio| {
+        .until_object(&path::istio("default"), "has migrated them", |istio| {
             let migration = &istio["status"]["workloadMigration"];
             migration["state"] == "Completed" && counts(migration) == "3+0+0 of 3"
         })
         .await;
-    until_pods(&world, &space, "db", (2, NEW_REVISION)).await;
-    until_pods(&world, &space, "agent", (3, NEW_REVISION)).await;
+    until_pods(&world, &space, "db", 2, NEW_REVISION).await;
+    until_pods(&world, &space, "agent", 3, NEW_REVISION).await;
     until_old_is_gone(&world).await;
     world
 }

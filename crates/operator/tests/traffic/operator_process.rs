@@ -1,4 +1,4 @@
-//! The operator as a process of its own: takes a kubeconfig, runs until it is killed.
+//! The operator as a process that runs until it is killed.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,12 +11,12 @@ use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Operator, Options};
 
-use crate::made::OPERATOR_NAMESPACE;
+use crate::fixtures::OPERATOR_NAMESPACE;
 
-/// Set where the program shall be the operator: its kubeconfig.
+/// Environment variable with the kubeconfig; if it is set, the program runs as the operator.
 const KUBECONFIG: &str = "MAINSTAY_TRAFFIC_OPERATOR";
 
-/// Becomes the operator if the environment says so.
+/// Runs as the operator if the environment variable is set.
 pub fn become_operator() -> Option<ExitCode> {
     let kubeconfig = std::env::var_os(KUBECONFIG)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -42,8 +42,8 @@ async fn operate(kubeconfig: &Path) {
     let options = Options {
         leader_elect: false,
         inspect: Some(Arc::new(|snapshot, plan| {
-            let broken = mainstay_check::check(snapshot, plan);
-            assert!(broken.is_empty(), "{broken:?}");
+            let violations = mainstay_check::check(snapshot, plan);
+            assert!(violations.is_empty(), "{violations:?}");
         })),
         ..Options::default()
     };
@@ -60,10 +60,10 @@ async fn operate(kubeconfig: &Path) {
 }
 
 /// A running operator; killed with this value.
-pub struct Actor(Child);
+pub struct OperatorProcess(Child);
 
-impl Actor {
-    /// What it says goes to `log`.
+impl OperatorProcess {
+    /// Starts the process with its output in `log`.
     pub fn start(program: &Path, kubeconfig: &Path, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
         let child = Command::new(program)
@@ -75,13 +75,13 @@ impl Actor {
         Self(child.unwrap())
     }
 
-    /// Whether it gave up.
+    /// Whether the process has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.0.try_wait().unwrap().is_some()
     }
 }
 
-impl Drop for Actor {
+impl Drop for OperatorProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -1,0 +1,280 @@
+//! Fault scenarios: the initial state, and the user's action that runs with faults. Those that migrate
+//! workloads are in [`migrations`].
+
+pub mod migrations;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::{Value, json};
+
+use super::World;
+use super::fixtures::{self, NEW, OLD};
+use super::path::{self, ObjectPath};
+
+/// Steps of a scenario.
+pub type Steps = for<'a> fn(&'a World) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A scenario of the fault matrix.
+pub struct FaultScenario {
+    pub name: &'static str,
+    /// Creates the initial state, once and without faults.
+    pub before: Steps,
+    /// Modifies the initial state.
+    pub transform: fn(Vec<Value>) -> Vec<Value>,
+    /// The action that runs with faults.
+    pub act: Steps,
+    /// Whether the action deletes revisions in use.
+    pub destroys: bool,
+    /// Whether workloads migrate, so that istiods must inject.
+    pub migrates: bool,
+}
+
+/// Converts a block into steps.
+macro_rules! steps {
+    ($world:ident => $body:block) => {
+        |$world: &World| Box::pin(async move { $body })
+    };
+}
+
+/// Passes the names of the scenarios to a macro.
+#[allow(unused_macros, reason = "each test program uses a part")]
+macro_rules! each_fault_scenario {
+    ($then:ident) => {
+        $then! {
+            install,
+            in_place_upgrade,
+            revision_upgrade,
+            tag_move,
+            prune,
+            name_clash,
+            deletion,
+            takeover
+        }
+    };
+}
+
+/// The same for scenarios that migrate workloads.
+#[allow(unused_macros, reason = "each test program uses a part")]
+macro_rules! each_migration_scenario {
+    ($then:ident) => {
+        $then! {
+            moves_by_namespace,
+            moves_by_template,
+            moves_by_tag,
+            moves_but_one_fails,
+            moves_until_one_fails,
+            moves_elsewhere_halfway,
+            moves_from_several
+        }
+    };
+}
+#[allow(unused_imports, reason = "each test program uses a part")]
+pub(crate) use {each_fault_scenario, each_migration_scenario, steps};
+
+/// Returns the scenario of this name.
+pub fn scenario(name: &str) -> &'static FaultScenario {
+    let mut all = FAULT_SCENARIOS.iter().chain(migrations::MIGRATIONS);
+    all.find(|scenario| scenario.name == name).unwrap()
+}
+
+pub fn unchanged(state: Vec<Value>) -> Vec<Value> {
+    state
+}
+
+pub async fn healthy(world: &World, object: Value) {
+    let at = ObjectPath::of(&object);
+    world.create(object).await;
+    world.until_state(&at, "Healthy").await;
+}
+
+pub async fn upgrade(world: &World) {
+    world
+        .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
+        .await;
+}
+
+/// A namespace of the initial state that the action uses.
+const KNOWN: &str = "app";
+
+/// A grace period longer than any scenario.
+const LONG_GRACE: u64 = 86_400;
+
+pub const FAULT_SCENARIOS: &[FaultScenario] = &[
+    FaultScenario {
+        name: "install",
+        before: steps!(_world => {}),
+        transform: unchanged,
+        act: steps!(world => {
+            world.create(fixtures::istio("default", NEW, json!({}))).await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+        }),
+        destroys: false,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "in_place_upgrade",
+        before: steps!(world => {
+            healthy(world, fixtures::istio("default", OLD, json!({}))).await;
+            world.namespace("istio-injection=enabled").await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            upgrade(world).await;
+            let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
+            world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+        }),
+        destroys: false,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "revision_upgrade",
+        before: steps!(world => {
+            healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &[])).await;
+            world.namespace("istio.io/rev=default-v1-28-2").await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            upgrade(world).await;
+            world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+        }),
+        destroys: false,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "tag_move",
+        before: steps!(world => {
+            healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &["default", "stable"])).await;
+            world.namespace("istio.io/rev=stable").await;
+            world.namespace("istio-injection=enabled").await;
+            world.until_state(&path::tag("stable"), "Healthy").await;
+            world.until_state(&path::tag("default"), "Healthy").await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            upgrade(world).await;
+            for name in ["stable", "default"] {
+                world.until_object(&path::tag(name), "has moved", |tag| tag["status"]["istioRevision"] == "default-v1-29-1").await;
+                world.until_state(&path::tag(name), "Healthy").await;
+            }
+        }),
+        destroys: false,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "prune",
+        before: steps!(world => {
+            healthy(world, fixtures::revision_based("default", OLD, world.grace(), &[])).await;
+            world.known_namespace(KNOWN, "istio.io/rev=default-v1-28-2").await;
+            world.until_condition(&path::revision("default-v1-28-2"), "InUse=True").await;
+            upgrade(world).await;
+            world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            world.label(&world.space(KNOWN), "istio.io/rev=default-v1-29-1").await;
+            world.until_gone(&path::revision("default-v1-28-2")).await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+        }),
+        destroys: false,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "name_clash",
+        before: steps!(world => {
+            healthy(world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+            world.create(fixtures::tag("default", "IstioRevision", "mine")).await;
+            world.until_condition(&path::tag("default"), "Reconciled=True").await;
+            world.namespace("istio-injection=enabled").await;
+            world.until_state(&path::tag("default"), "Healthy").await;
+            world.pass(std::time::Duration::from_secs(2)).await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            world.create(fixtures::revision("default", NEW, "istio-system", json!({}))).await;
+            world.until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists").await;
+            world.wait_until_idle().await;
+            world.delete(&path::tag("default")).await;
+            world.until_gone(&path::tag("default")).await;
+            world.until_state(&path::revision("default"), "Healthy").await;
+        }),
+        destroys: true,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "deletion",
+        before: steps!(world => {
+            healthy(world, fixtures::revision_based("default", NEW, LONG_GRACE, &["default"])).await;
+            world.namespace("istio-injection=enabled").await;
+            world.until_state(&path::tag("default"), "Healthy").await;
+            healthy(world, fixtures::cni(json!({}))).await;
+        }),
+        transform: unchanged,
+        act: steps!(world => {
+            world.delete(&path::istio("default")).await;
+            world.delete(&path::cni()).await;
+            world.until_gone(&path::revision("default-v1-29-1")).await;
+            world.until_gone(&path::tag("default")).await;
+            world.until_gone(&path::cni()).await;
+        }),
+        destroys: true,
+        migrates: false,
+    },
+    FaultScenario {
+        name: "takeover",
+        before: steps!(world => {
+            healthy(world, fixtures::istio("default", OLD, json!({}))).await;
+            world.namespace("istio-injection=enabled").await;
+            world.until_condition(&path::revision("default"), "InUse=True").await;
+        }),
+        transform: as_installed_by_sail,
+        act: steps!(world => {
+            upgrade(world).await;
+            let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
+            world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+        }),
+        destroys: false,
+        migrates: false,
+    },
+];
+
+/// Makes the state look as the Sail Operator leaves it: written by plain updates of its manager, without our
+/// inventory.
+pub fn as_installed_by_sail(state: Vec<Value>) -> Vec<Value> {
+    let ours = |object: &Value| {
+        object["kind"] == "ConfigMap" && object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_string()
+    };
+    let mut state: Vec<Value> = state.into_iter().filter(|object| !ours(object)).collect();
+    for object in &mut state {
+        disown(object);
+    }
+    state
+}
+
+fn disown(object: &mut Value) {
+    if let Some(labels) = object
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
+        labels.remove("applyset.kubernetes.io/part-of");
+    }
+    let Some(managers) = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    for entry in managers {
+        if entry["manager"] == "mainstay" {
+            entry["manager"] = "sail-operator".into();
+            entry["operation"] = "Update".into();
+            let label = entry.pointer_mut("/fieldsV1/f:metadata/f:labels");
+            if let Some(Value::Object(labels)) = label {
+                labels.remove("f:applyset.kubernetes.io/part-of");
+            }
+        }
+    }
+}
