@@ -1,6 +1,6 @@
-//! Injects into any bytes: the injector may return an error, must not panic, and its output can be uninjected:
-//! to the original bytes if no undo record was written, otherwise to the same objects. The first byte selects the
-//! options, the rest is the text.
+//! Injects into any bytes: the injector may return an error, must not panic, and its output can be
+//! uninjected: to the original bytes if no undo record was written, otherwise to the same objects. The first
+//! byte selects the options, the rest is the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -18,8 +18,8 @@ pub enum FloatError {
     Range,
 }
 
-/// Parses a signed integer (`strconv.ParseInt` with 64 bits); base 0 determines the base from the prefix and allows
-/// underscores between digits.
+/// Parses a signed integer (`strconv.ParseInt` with 64 bits); base 0 determines the base from the prefix and
+/// allows underscores between digits.
 pub fn parse_int(text: &[u8], base: u32) -> Result<i64, IntError<i64>> {
     let (negative, digits) = match text.split_first() {
         Some((b'+', rest)) => (false, rest),
@@ -178,7 +178,8 @@ fn parse_hex(text: &[u8]) -> Option<f64> {
     Some(round_binary(mantissa, scale + exponent, sticky))
 }
 
-/// Rounds `mantissa` × 2^`exponent` to the nearest float; `sticky` means that the mantissa is slightly larger.
+/// Rounds `mantissa` × 2^`exponent` to the nearest float; `sticky` means that the mantissa is slightly
+/// larger.
 fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     if mantissa == 0 {
         return 0.0;
