@@ -172,11 +172,11 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 #[test]
 fn an_invalid_speed_is_rejected() {
     for (speed, why) in [
-        ("0", "from 1 to 1000"),
-        ("-1", "from 1 to 1000"),
-        ("1001", "from 1 to 1000"),
-        ("NaN", "from 1 to 1000"),
-        ("inf", "from 1 to 1000"),
+        ("0", "must be between 1 and 1000"),
+        ("-1", "must be between 1 and 1000"),
+        ("1001", "must be between 1 and 1000"),
+        ("NaN", "must be between 1 and 1000"),
+        ("inf", "must be between 1 and 1000"),
         ("fast", "not a number"),
         ("", "flag needs an argument: --speed"),
     ] {

@@ -204,7 +204,7 @@ async fn a_cluster_is_only_read_and_never_its_secrets() {
     };
     let (code, out, err) = play("admin").await;
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("2 of 2 workloads moved"), "{out}");
+    assert!(out.contains("2 of 2 workloads migrated"), "{out}");
     let trace = cluster.trace();
     assert!(trace.contains(" GET /api/v1/pods "), "{trace}");
     for never in [" POST ", " PUT ", " PATCH ", " DELETE ", "/secrets"] {

@@ -163,7 +163,7 @@ fn invalid_arguments_are_rejected() {
     );
     let (_, text) = rejected(&["--speed=-1"]);
     assert!(
-        text.contains("from 0 (the clock stands still) to 10000"),
+        text.contains("must be between 0 (stopped clock) and 10000"),
         "{text}"
     );
     let (code, text) = rejected(&["--snapshot", "/no/such/file"]);

@@ -86,6 +86,6 @@ mod tests {
             indent: None,
             width: 0,
         };
-        check(&excerpt, "  |\n3 | a: b\n");
+        check(&excerpt, "  |\n3 | a: b\n  |\n");
     }
 }

@@ -94,7 +94,7 @@ fn profiles_spell_things_their_way() {
         &piped(here.path(), &["--profile", "nope", "-"], POD),
         2,
         "",
-        "Error: no profile is called \"nope\"\nhint: there are rfc and later\n",
+        "Error: unknown profile \"nope\"\nhint: use rfc or later\n",
     );
 }
 

@@ -109,7 +109,7 @@ fn an_anonymous_token_is_requested() {
     let (server, address) = registry();
     let (storage, host) = (Server::start(), server.host.clone());
     server.put(
-        "/token?service=reg&scope=repository:istio/charts/x:pull",
+        "/token?service=reg&scope=repository%3Aistio%2Fcharts%2Fx%3Apull",
         Response::of("{\"token\":\"t0k\"}"),
     );
     let challenge = format!(

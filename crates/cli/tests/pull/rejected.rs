@@ -16,7 +16,7 @@ fn a_wrong_digest_is_rejected() {
     user.check_rejected(
         &address,
         &format!(
-            "the digest of {address}/gateway-1.30.3.tgz is sha256:{found}, but it should be sha256:{right}"
+            "digest mismatch of {address}/gateway-1.30.3.tgz: got sha256:{found}, expected sha256:{right}"
         ),
     );
     let (server, address) = registry();
@@ -25,7 +25,7 @@ fn a_wrong_digest_is_rejected() {
     user.check_rejected(
         &address,
         &format!(
-            "the digest of http://{}{blob} is sha256:{found}, but it should be sha256:{right}",
+            "digest mismatch of http://{}{blob}: got sha256:{found}, expected sha256:{right}",
             server.host
         ),
     );
@@ -43,7 +43,7 @@ fn a_manifest_that_is_not_what_its_header_says_is_rejected() {
     user.check_rejected(
         &address,
         &format!(
-            "the digest of {at} is sha256:{}, but it should be sha256:{}",
+            "digest mismatch of {at}: got sha256:{}, expected sha256:{}",
             sha256(b"{}"),
             "0".repeat(64)
         ),
@@ -65,7 +65,9 @@ fn a_body_that_ends_early_is_rejected() {
     let (code, _, err) = user.pull(&address);
     assert_eq!(code, 1);
     assert!(
-        err.starts_with(&format!("Error: {address}/cni-1.30.3.tgz ends early: ")),
+        err.starts_with(&format!(
+            "Error: response of {address}/cni-1.30.3.tgz is truncated: "
+        )),
         "{err}"
     );
     assert_eq!(files(&user.0), Vec::<String>::new());
@@ -78,7 +80,7 @@ fn a_body_that_does_not_end_is_rejected() {
     server.put("/charts/base-1.30.3.tgz", Response::of(vec![0; (20 << 20) + 1]));
     user.check_rejected(
         &address,
-        &format!("{address}/base-1.30.3.tgz sends more than 20971520 bytes"),
+        &format!("response of {address}/base-1.30.3.tgz exceeds 20971520 bytes"),
     );
     let (server, address) = registry();
     let layer = format!(
@@ -89,7 +91,7 @@ fn a_body_that_does_not_end_is_rejected() {
     user.check_rejected(
         &address,
         &format!(
-            "http://{}{} sends more than 20971520 bytes",
+            "response of http://{}{} exceeds 20971520 bytes",
             server.host,
             manifest_path("base")
         ),
@@ -150,7 +152,7 @@ fn missing_charts_are_reported() {
         (
             1,
             format!(
-                "Error: {index} has no version 1.30.4 of chart \"base\"\nhint: the newest there are 1.30.3, 1.30.2\n"
+                "Error: {index} has no version 1.30.4 of chart \"base\"\nhint: use one of the newest versions: 1.30.3, 1.30.2\n"
             )
         )
     );
@@ -243,10 +245,7 @@ fn addresses_are_looked_at_first() {
         let (code, _, err) = user.run(&["charts", "pull", VERSION, source]);
         assert_eq!(
             (code, err.lines().next().unwrap()),
-            (
-                1,
-                format!("Error: {source:?} is no address to pull from: {reason}").as_str()
-            )
+            (1, format!("Error: invalid address {source:?}: {reason}").as_str())
         );
     };
     rejects(
