@@ -71,3 +71,48 @@ macro_rules! migrations {
 }
 
 scenarios::migration::each_migration!(migrations);
+
+/// A scenario and its name.
+type NamedScenario = (&'static str, fn());
+
+/// Options with one plan at a time.
+fn sequential(options: ClusterOptions) -> ClusterOptions {
+    ClusterOptions {
+        max_concurrent: 1,
+        ..options
+    }
+}
+
+/// Lists the scenarios, one plan at a time.
+macro_rules! sequential_scenarios {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($((
+            concat!(stringify!($module), "::", stringify!($name)),
+            || simulate(&sequential(plain_options()), scenarios::$module::$name),
+        )),+),+]
+    };
+}
+
+/// The same for scenarios of a migration.
+macro_rules! sequential_migrations {
+    ($($module:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($((
+            concat!("migration::", stringify!($module), "::", stringify!($name)),
+            || simulate(&sequential(injecting_options()), scenarios::migration::$module::$name),
+        )),+),+]
+    };
+}
+
+const SCENARIOS: &[NamedScenario] = scenarios::each!(sequential_scenarios);
+const MIGRATIONS: &[NamedScenario] = scenarios::migration::each_migration!(sequential_migrations);
+
+/// Every eighth scenario; all of them with `MAINSTAY_MATRIX=whole`. The tests above use the default concurrency.
+#[test]
+fn scenarios_with_one_plan_at_a_time() {
+    let whole = std::env::var("MAINSTAY_MATRIX").is_ok_and(|share| share == "whole");
+    let step = if whole { 1 } else { 8 };
+    for (name, run) in SCENARIOS.iter().chain(MIGRATIONS).step_by(step) {
+        println!("one plan at a time: {name}");
+        run();
+    }
+}
