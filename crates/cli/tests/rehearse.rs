@@ -130,34 +130,34 @@ fn what_is_wrong_ends_in_a_sentence() {
     check(
         &[],
         &to("none.yaml"),
-        "Error: the snapshot none.yaml cannot be read: none.yaml: ",
+        "Error: cannot read snapshot none.yaml: none.yaml: ",
     );
     check(
         &[("bad.yaml", "{{{")],
         &to("bad.yaml"),
-        "Error: the snapshot bad.yaml cannot be read: cannot parse document 1: ",
+        "Error: cannot read snapshot bad.yaml: cannot parse document 1: ",
     );
     check(
         &[("list.yaml", "- a\n")],
         &to("list.yaml"),
-        "Error: the snapshot list.yaml cannot be read: document 1 is not a Kubernetes object",
+        "Error: cannot read snapshot list.yaml: document 1 is not a Kubernetes object",
     );
     let deep = format!("a: {}", "[".repeat(100_000));
     check(
         &[("deep.yaml", &deep)],
         &to("deep.yaml"),
-        "Error: the snapshot deep.yaml cannot be read",
+        "Error: cannot read snapshot deep.yaml",
     );
     let climbing = "apiVersion: v1\nkind: Pod\nmetadata: {name: ../x, namespace: a}\n";
     check(
         &[("climb.yaml", climbing)],
         &to("climb.yaml"),
-        "Error: object 1 of the input is no object of a cluster: the name of a Pod is none: \"../x\"",
+        "Error: invalid object 1 in the input: invalid name of Pod: \"../x\"",
     );
     check(
         &[],
         &["--to", "v9.9.9", "--snapshot", "shop.yaml"],
-        "Error: \"v9.9.9\" is no version that can be installed\nhint: ",
+        "Error: Istio version \"v9.9.9\" is not in the catalog\nhint: ",
     );
     check(
         &[("r.yaml", "shop/cart: soon\n")],

@@ -17,12 +17,12 @@ pub enum RehearsalError {
         source: Box<SnapshotError>,
     },
     /// An object of the input cannot exist in a cluster.
-    #[error("invalid object {number} in the input: {source}")]
+    #[error("invalid object {number} in the input: {defect}")]
     Object {
         /// Number of the object, starting at 1.
         number: usize,
         /// Description of the defect.
-        source: InvalidObject,
+        defect: InvalidObject,
     },
     /// A kind cannot be listed.
     #[error("cannot list {plural}: {message}")]

@@ -69,9 +69,9 @@ impl Input {
         let (mut kept, mut foreign) = (Vec::with_capacity(objects.len()), BTreeSet::new());
         let (mut taken, mut pods) = (None, 0_u64);
         for (at, object) in objects.into_iter().enumerate() {
-            let invalid = |source| RehearsalError::Object {
+            let invalid = |defect| RehearsalError::Object {
                 number: at + 1,
-                source,
+                defect,
             };
             check(&object).map_err(invalid)?;
             let Some(rank) = kinds::rank(&object) else {
