@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: builds every target of `fuzz/` with coverage feedback on the stable toolchain and runs it, either on
-//! a fixed set of inputs or for some time from a new seed.
+//! `cargo xtask fuzz`: builds every target of `fuzz/` with coverage feedback on the stable toolchain and runs
+//! it, either on a fixed set of inputs or for some time from a new seed.
 
 mod seeds;
 

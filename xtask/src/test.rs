@@ -1,5 +1,5 @@
-//! `cargo xtask test`: runs everything that CI runs, cheap checks first, and prints the duration of each step beside
-//! its budget.
+//! `cargo xtask test`: runs everything that CI runs, cheap checks first, and prints the duration of each step
+//! beside its budget.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -81,7 +81,8 @@ struct Steps(Vec<Step>);
 struct Step {
     name: String,
     duration: Duration,
-    /// Expected maximum on a quiet machine with two cores and warm caches; exceeding it is reported, not an error.
+    /// Expected maximum on a quiet machine with two cores and warm caches; exceeding it is reported, not an
+    /// error.
     budget: Duration,
     passed: bool,
 }

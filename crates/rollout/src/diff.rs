@@ -11,7 +11,8 @@ pub struct Assignment {
     pub cluster: String,
 }
 
-/// Replicas by assignment; `None` means that replicas are not managed, for example because an autoscaler does.
+/// Replicas by assignment; `None` means that replicas are not managed, for example because an autoscaler
+/// does.
 pub type Placements = BTreeMap<Assignment, Option<u32>>;
 
 /// A changed assignment.
@@ -25,8 +26,8 @@ pub struct Change {
     pub to: Option<u32>,
 }
 
-/// The three sets of a change of the specification, each sorted by assignment. They say what changes, not in which
-/// order: execution creates new revisions before it removes old ones.
+/// The three sets of a change of the specification, each sorted by assignment. They say what changes, not in
+/// which order: execution creates new revisions before it removes old ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     /// Assignments to scale down and remove.

@@ -1,7 +1,7 @@
 //! Divides replicas between clusters by the Sainte-Laguë (Webster) method.
 //!
-//! The method is monotone: a larger total never takes a replica away from a cluster. Largest remainder and "round down,
-//! then deal the rest" do not have this property.
+//! The method is monotone: a larger total never takes a replica away from a cluster. Largest remainder and
+//! "round down, then deal the rest" do not have this property.
 
 use std::cmp::Ordering;
 
@@ -37,8 +37,8 @@ impl Share {
 
 /// Divides `total` replicas in proportion to the weights and returns the number for each share, in order.
 ///
-/// Minimums are assigned first, in order, as far as `total` allows. If all shares are at their maximum or have no
-/// weight, the rest of `total` stays unassigned.
+/// Minimums are assigned first, in order, as far as `total` allows. If all shares are at their maximum or
+/// have no weight, the rest of `total` stays unassigned.
 #[must_use]
 pub fn divide(total: u32, shares: &[Share]) -> Vec<u32> {
     let minimums = assign_minimums(total, shares);
@@ -70,8 +70,9 @@ fn assign_minimums(total: u32, shares: &[Share]) -> Vec<u32> {
 
 /// Assigns all but a few replicas in one step, so that the work does not grow with the total.
 ///
-/// For a divisor `d`, each share receives `weight / d` replicas, rounded. The method's result for `total` contains the
-/// result for every `d` whose sum does not exceed `total`; a binary search finds the smallest such `d`.
+/// For a divisor `d`, each share receives `weight / d` replicas, rounded. The method's result for `total`
+/// contains the result for every `d` whose sum does not exceed `total`; a binary search finds the smallest
+/// such `d`.
 fn assign_most(total: u32, shares: &[Share], minimums: &[u32]) -> Vec<u32> {
     /// Divisors are fixed-point numbers with this unit.
     const UNIT: u128 = 1 << 64;
@@ -97,8 +98,8 @@ fn assign_most(total: u32, shares: &[Share], minimums: &[u32]) -> Vec<u32> {
     assign(low)
 }
 
-/// Returns the share with the highest quotient `weight / (2 * assigned + 1)`. Ties go to the share with fewer replicas,
-/// then to the smaller name.
+/// Returns the share with the highest quotient `weight / (2 * assigned + 1)`. Ties go to the share with fewer
+/// replicas, then to the smaller name.
 fn next_share(shares: &[Share], assigned: &[u32]) -> Option<usize> {
     let candidates = shares
         .iter()
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_takes_nothing_away_where_other_methods_do() {
+    fn a_larger_total_never_reduces_a_share() {
         check(5, &[170, 110, 60], &[2, 2, 1]);
         check(6, &[170, 110, 60], &[3, 2, 1]);
         check(3, &[1, 3, 3], &[1, 1, 1]);

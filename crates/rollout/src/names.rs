@@ -1,4 +1,5 @@
-//! Names of generated objects. They depend on immutable data only, are valid DNS labels and at most 63 bytes long.
+//! Names of generated objects. They depend on immutable data only, are valid DNS labels and at most 63 bytes
+//! long.
 
 use sha2::{Digest, Sha256};
 
@@ -14,7 +15,8 @@ pub fn object_name(revision: &str, component: &str) -> String {
     shorten(&format!("{revision}-{component}"))
 }
 
-/// Returns the name of a component's Service: the revision if it has one component, else `REVISION-COMPONENT`.
+/// Returns the name of a component's Service: the revision if it has one component, else
+/// `REVISION-COMPONENT`.
 #[must_use]
 pub fn service_name(revision: &str, component: &str, components: usize) -> String {
     if components == 1 {

@@ -1,7 +1,7 @@
 //! Selects clusters by name and labels; among several matches, by rendezvous hash.
 //!
-//! The hash is part of the contract: the first eight bytes, big-endian, of SHA-256 over key, a zero byte and the
-//! cluster name. It must not change between releases, because a change would move workloads.
+//! The hash is part of the contract: the first eight bytes, big-endian, of SHA-256 over key, a zero byte and
+//! the cluster name. It must not change between releases, because a change would move workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,9 +45,9 @@ pub enum PlacementError {
 
 /// Selects clusters for one placement entry, sorted by name.
 ///
-/// `key` identifies the entry: namespace, name of the deployment, canonical selector and ordinal among equal selectors,
-/// but not the revision, so that revisions with equal selectors share their clusters. Clusters in `current` that still
-/// match keep their place, even if they are no longer schedulable.
+/// `key` identifies the entry: namespace, name of the deployment, canonical selector and ordinal among equal
+/// selectors, but not the revision, so that revisions with equal selectors share their clusters. Clusters in
+/// `current` that still match keep their place, even if they are no longer schedulable.
 pub fn select(
     key: &str,
     selector: &Selector,

@@ -63,8 +63,8 @@ impl IntOrPercent {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Returns the cumulative number of replicas at a step, clamped to `total`. A percentage below 100 of more than one
-    /// replica leaves at least one replica of the source.
+    /// Returns the cumulative number of replicas at a step, clamped to `total`. A percentage below 100 of
+    /// more than one replica leaves at least one replica of the source.
     #[must_use]
     pub fn resolve_step(self, total: u32) -> u32 {
         let number = self.resolve(total, Rounding::Up).min(total);
@@ -87,8 +87,8 @@ pub struct RolloutBudget {
 }
 
 impl RolloutBudget {
-    /// Resolves the two settings as Kubernetes does: surge rounds up, unavailability rounds down, and if percentages
-    /// resolve to zero both, one pod may be unavailable.
+    /// Resolves the two settings as Kubernetes does: surge rounds up, unavailability rounds down, and if
+    /// percentages resolve to zero both, one pod may be unavailable.
     pub fn new(
         desired: u32,
         max_surge: IntOrPercent,

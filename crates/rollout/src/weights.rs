@@ -1,7 +1,7 @@
 //! Computes traffic weights per cluster.
 //!
-//! A proxy does not skip a destination without endpoints, so weights are distributed over the revisions that are
-//! available in the cluster, and always sum to 100.
+//! A proxy does not skip a destination without endpoints, so weights are distributed over the revisions that
+//! are available in the cluster, and always sum to 100.
 
 use crate::division::{Share, divide};
 
@@ -27,8 +27,8 @@ pub enum WeightError {
     NoAvailableBackend,
 }
 
-/// Returns the weight of each backend, in order. Unavailable revisions get 0; the others share 100 in proportion to
-/// their requested weights.
+/// Returns the weight of each backend, in order. Unavailable revisions get 0; the others share 100 in
+/// proportion to their requested weights.
 pub fn effective_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
     distribute(backends, |backend| backend.weight)
 }

@@ -6,7 +6,8 @@ use crate::fuzz::{Effort, Run, fuzz_targets};
 /// Duration per target in the full proof.
 const SECONDS: u64 = 60;
 
-/// Returns a row per selected target. The quick proof executes fixed inputs, the full proof explores from a new seed.
+/// Returns a row per selected target. The quick proof executes fixed inputs, the full proof explores from a
+/// new seed.
 pub(super) fn rows(wanted: impl Fn(&str) -> bool, promise: &str, quick: bool) -> Vec<Row> {
     let effort = if quick {
         Effort::Fixed
