@@ -40,7 +40,7 @@ impl std::fmt::Display for Termination {
 }
 
 /// Printed by the test program once the mesh is up.
-const UP: &str = "first answer";
+const UP: &str = "first response";
 /// Maximum time until all processes have exited.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
