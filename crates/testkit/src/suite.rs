@@ -1,9 +1,9 @@
 //! Test harness for tests that need the isolated namespace, with output like libtest's.
 //!
 //! Not `libtest-mimic`, judged by the API of 0.8 (`run(arguments, trials)`): these suites need one long-lived
-//! runtime per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and SIGINT
-//! and SIGTERM handled by the first process of a pid namespace. The crate owns its worker threads and has no hooks
-//! for their start and end, so only argument parsing and printing would move to it.
+//! runtime per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and
+//! SIGINT and SIGTERM handled by the first process of a pid namespace. The crate owns its worker threads and
+//! has no hooks for their start and end, so only argument parsing and printing would move to it.
 
 #![allow(
     clippy::print_stdout,
