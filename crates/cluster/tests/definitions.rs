@@ -1,6 +1,6 @@
 //! Objects, good and bad, under the Sail Operator's definitions and under ours, on real API servers: accepted
-//! or rejected equally, in the same words, with the same defaults. Needs upstream's files beside the
-//! repository (`../shared/data/sail-crds`).
+//! or rejected equally, with the same messages and defaults. Upstream's definitions are rebuilt from the
+//! committed table of facts.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,41 +11,37 @@
     reason = "helpers of tests, and files to compare with"
 )]
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use http::Request;
 use kube::Client;
 use kube::client::Body;
+use mainstay_api::crd::table::{definitions_from_facts, read_table};
 use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
 use mainstay_testkit::suite::{self, TestCase};
 use mainstay_testkit::{CaseCounts, Random, case_count};
-use mainstay_yaml::{Budget, to_json};
 use serde_json::{Map, Value, json};
 
 fn main() -> ExitCode {
-    if !directory().is_dir() {
-        println!("not compared: {} is not there", directory().display());
-        return ExitCode::SUCCESS;
-    }
-    let trials = [TestCase {
+    let tests = [TestCase {
         name: "objects_are_treated_equally",
         start: || Box::pin(objects_are_treated_equally()),
     }];
-    suite::main(&PARTS, &trials)
+    suite::main(&PARTS, &tests)
 }
 
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sail-crds")
-}
+/// Facts about upstream's definitions, written by `cargo xtask codegen --upstream DIR`.
+const UPSTREAM: &str = include_str!("../../api/tests/upstream/definitions.txt");
 
 /// Upstream's definition of a kind.
 fn theirs(plural: &str) -> Value {
-    let text = std::fs::read(directory().join(format!("sailoperator.io_{plural}.yaml"))).unwrap();
-    let value = mainstay_yaml::parse(&text, &Budget::default()).unwrap();
-    serde_json::from_str(&to_json(&value).unwrap()).unwrap()
+    let facts = read_table(UPSTREAM).unwrap();
+    let mut definitions = definitions_from_facts(&facts).into_iter();
+    definitions
+        .find(|definition| definition["spec"]["names"]["plural"] == plural)
+        .unwrap()
 }
 
 /// Our definitions with upstream's versions, so that only the schemas are compared.

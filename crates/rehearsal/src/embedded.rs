@@ -51,6 +51,8 @@ pub(crate) fn run(
     let options = ClusterOptions {
         seed: seed ^ SEED_SALT,
         start,
+        // Concurrent renders finish in any order; a report must be reproducible.
+        max_concurrent: 1,
         ..ClusterOptions::default()
     };
     SimulatedCluster::run(catalog, &options, async |stage| {

@@ -104,7 +104,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
         test_row(
             "the decision matrix, row by row",
             "all rows",
-            ("the_decision_matrix_row_by_row", units),
+            ("the_decision_matrix_of_the_highest_version", units),
         ),
     ]
 }

@@ -108,6 +108,69 @@ pub fn read_table(text: &str) -> Result<Facts, TableError> {
     Ok(facts)
 }
 
+/// Rebuilds definitions from their facts; descriptions are lost.
+#[must_use]
+pub fn definitions_from_facts(facts: &Facts) -> Vec<Value> {
+    let kinds = facts.iter().filter(|(path, _)| !path.contains('.'));
+    kinds.map(|(kind, fact)| definition(facts, kind, fact)).collect()
+}
+
+fn definition(facts: &Facts, kind: &str, fact: &Value) -> Value {
+    let versions: Vec<Value> = children(facts, kind)
+        .map(|(name, fact)| version(facts, &join(kind, name), name, fact))
+        .collect();
+    let name = format!("{}.{}", text(&fact["names"]["plural"]), text(&fact["group"]));
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {"group": fact["group"], "names": fact["names"], "scope": fact["scope"], "versions": versions},
+    })
+}
+
+fn version(facts: &Facts, path: &str, name: &str, fact: &Value) -> Value {
+    let columns = fact["columns"].as_array().into_iter().flatten();
+    let columns: Vec<Value> = columns
+        .map(|column| json!({"name": column[0], "jsonPath": column[1], "type": column[2]}))
+        .collect();
+    let mut version = json!({
+        "name": name, "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": schema(facts, &join(path, "schema"))},
+    });
+    for key in ["served", "storage", "deprecated", "subresources"] {
+        if !fact[key].is_null() {
+            version[key] = fact[key].clone();
+        }
+    }
+    version
+}
+
+fn schema(facts: &Facts, path: &str) -> Value {
+    let mut schema = facts.get(path).cloned().unwrap_or_else(|| json!({}));
+    let mut properties = Map::new();
+    for (name, _) in children(facts, path) {
+        let child = self::schema(facts, &join(path, name));
+        match name {
+            "[]" => schema["items"] = child,
+            "{}" => schema["additionalProperties"] = child,
+            name => {
+                properties.insert(name.to_owned(), child);
+            }
+        }
+    }
+    if !properties.is_empty() {
+        schema["properties"] = Value::Object(properties);
+    }
+    schema
+}
+
+/// Returns the names and facts of the direct children of a path.
+fn children<'a>(facts: &'a Facts, path: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let prefix = format!("{path}.");
+    let below = facts.range(prefix.clone()..);
+    below
+        .map_while(move |(path, fact)| Some((path.strip_prefix(&prefix)?, fact)))
+        .filter(|(name, _)| !name.contains('.'))
+}
+
 /// Returns the facts at and below one path, as facts at and below another.
 fn copies(facts: &Facts, from: &str, to: &str) -> Vec<(String, Value)> {
     let all = facts.range(from.to_owned()..);
@@ -245,6 +308,12 @@ mod tests {
         assert_eq!(found["B.v1.schema.values"], json!({"type": "object"}));
         assert!(table.contains("\n      values = A.v1.schema.again\n"), "{table}");
         assert!(table.contains("\n  v1 = A.v1\n"), "{table}");
+    }
+
+    #[test]
+    fn rebuilt_definitions_have_the_same_facts() {
+        let original = facts(&[definition("A"), definition("B")]);
+        assert_eq!(facts(&definitions_from_facts(&original)), original);
     }
 
     #[test]
