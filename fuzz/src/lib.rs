@@ -112,6 +112,7 @@ fn save_input_on_failure(finding: PathBuf) {
     std::thread::spawn(move || {
         loop {
             let before = STARTED.load(Ordering::Relaxed);
+            // Polled: a hanging execution reports nothing.
             std::thread::sleep(EXECUTION_TIMEOUT);
             if STARTED.load(Ordering::Relaxed) == before {
                 save_and_abort();

@@ -109,6 +109,7 @@ impl VirtualTime {
         };
         let target = self.tokio_start.elapsed().as_secs_f64() / factor.max(f64::MIN_POSITIVE);
         let target = Duration::try_from_secs_f64(target).unwrap_or(Duration::ZERO);
+        // Polled: the virtual clock waits for the wall clock.
         std::thread::sleep(target.saturating_sub(self.wall_start.elapsed()));
     }
 }

@@ -106,7 +106,8 @@ macro_rules! sequential_migrations {
 const SCENARIOS: &[NamedScenario] = scenarios::each!(sequential_scenarios);
 const MIGRATIONS: &[NamedScenario] = scenarios::migration::each_migration!(sequential_migrations);
 
-/// Every eighth scenario; all of them with `MAINSTAY_MATRIX=whole`. The tests above use the default concurrency.
+/// Every eighth scenario; all of them with `MAINSTAY_MATRIX=whole`. The tests above use the default
+/// concurrency.
 #[test]
 fn scenarios_with_one_plan_at_a_time() {
     let whole = std::env::var("MAINSTAY_MATRIX").is_ok_and(|share| share == "whole");

@@ -1,4 +1,4 @@
-//! Columns of builtin kinds, as data, and the functions that fill them.
+//! The table of columns of builtin kinds, and the functions that fill them.
 
 use serde_json::{Value, json};
 
