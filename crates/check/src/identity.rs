@@ -24,13 +24,13 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
                 );
             }
             Action::UpdateRevision(change) => {
-                check_owner(snapshot, &change.object, Ownership::adoptable(&owner), found)
+                check_owner(snapshot, &change.object, Ownership::adoptable(&owner), found);
             }
             Action::DeleteRevision(object) | Action::DeleteTag(object) => {
                 check_owner(snapshot, object, Ownership::strict(&owner), found);
             }
             Action::UpdateTag(change) => {
-                check_owner(snapshot, &change.object, Ownership::strict(&owner), found)
+                check_owner(snapshot, &change.object, Ownership::strict(&owner), found);
             }
             _ => {}
         }
@@ -50,6 +50,7 @@ fn check_version(snapshot: &Snapshot, object: &Precondition, found: &mut Finding
 }
 
 /// The owner that an object must have.
+#[derive(Clone, Copy)]
 struct Ownership<'a> {
     owner: &'a str,
     /// Whether an object without a controller may be adopted.

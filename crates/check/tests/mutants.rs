@@ -472,7 +472,7 @@ fn minimal_plans() {
     let world = changed_revision();
     let subject = Subject::revision("r");
     expect_violation(Invariant::MinimalPlan, &world, &subject, |plan| {
-        plan.steps.clear()
+        plan.steps.clear();
     });
     let now = world.snapshot.now;
     let mut rested = world.clone();

@@ -220,8 +220,8 @@ impl SimulatedCluster {
     }
 
     /// Changes an object by a merge patch.
-    pub async fn merge_patch(&self, path: &str, patch: &Value) -> Result<Value, HarnessError> {
-        self.call("PATCH", path, "application/merge-patch+json", Some(patch))
+    pub async fn merge_patch(&self, path: &str, change: &Value) -> Result<Value, HarnessError> {
+        self.call("PATCH", path, "application/merge-patch+json", Some(change))
             .await
     }
 

@@ -162,12 +162,12 @@ fn injects(pod: &Value, namespace: &str) -> bool {
 }
 
 fn patch(pod: &Value, revision: &str) -> Value {
-    let mut patch = Vec::new();
+    let mut operations = Vec::new();
     if pod.pointer("/metadata/annotations").is_none_or(Value::is_null) {
-        patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        operations.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }
     let escaped = names::REVISION_LABEL.replace('~', "~0").replace('/', "~1");
     let path = format!("/metadata/annotations/{escaped}");
-    patch.push(json!({"op": "add", "path": path, "value": revision}));
-    Value::Array(patch)
+    operations.push(json!({"op": "add", "path": path, "value": revision}));
+    Value::Array(operations)
 }

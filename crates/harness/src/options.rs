@@ -16,6 +16,7 @@ pub enum Speed {
 
 /// Settings of a [`SimulatedCluster`](crate::SimulatedCluster).
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct ClusterOptions {
     /// Seed of everything random.
     pub seed: u64,

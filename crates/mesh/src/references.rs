@@ -1,7 +1,7 @@
 //! Index of references: which namespaces, pods and tags refer to which revision or tag. Each event returns
 //! the names whose use changed.
 //!
-//! Revisions and tags share one name namespace_entry, so names are indexed, not objects. The last observed
+//! Revisions and tags share one name `namespace_entry`, so names are indexed, not objects. The last observed
 //! reference of an object is stored, so that a removed label updates the name it referred to. The cost of an
 //! event does not depend on the number of pods; only objects that refer to something are stored.
 //!

@@ -153,7 +153,7 @@ impl Calculation<'_> {
                             self.recording.record_plan(&plan, self.now);
                         }
                         PlanOutcome::Failed(failed) => {
-                            self.recording.record_rejection(&plan, &failed.message)
+                            self.recording.record_rejection(&plan, &failed.message);
                         }
                         PlanOutcome::Interrupted => {}
                     }

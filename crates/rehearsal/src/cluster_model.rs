@@ -54,7 +54,7 @@ pub(crate) enum Update {
         /// `maxUnavailable` in pods.
         unavailable: u32,
     },
-    /// Strategies of StatefulSets and DaemonSets.
+    /// Strategies of `StatefulSets` and `DaemonSets`.
     Other,
 }
 

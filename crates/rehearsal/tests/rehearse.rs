@@ -101,7 +101,7 @@ fn same(cast: Vec<Value>) -> Report {
     rehearsed
 }
 
-/// WriteCount of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status
+/// `WriteCount` of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status
 /// is written depends on how watches cut time.
 fn counted(report: &Report) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A revision in a cluster; the empty cluster name is the host cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Assignment {
-    /// Name of the ApplicationRevision.
+    /// Name of the `ApplicationRevision`.
     pub revision: String,
     /// Name of the Cluster, empty for the host cluster.
     pub cluster: String,

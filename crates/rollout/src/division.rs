@@ -78,7 +78,7 @@ fn assign_most(total: u32, shares: &[Share], minimums: &[u32]) -> Vec<u32> {
     const UNIT: u128 = 1 << 64;
     let assign = |divisor: u128| -> Vec<u32> {
         let count = |(share, minimum): (&Share, &u32)| {
-            let rounded = (2 * u128::from(share.weight) * UNIT / divisor + 1) / 2;
+            let rounded = (2 * u128::from(share.weight) * UNIT / divisor).div_ceil(2);
             let rounded = u32::try_from(rounded).unwrap_or(u32::MAX).min(total);
             rounded.min(share.limit()).max(*minimum)
         };

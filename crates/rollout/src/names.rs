@@ -31,19 +31,19 @@ fn shorten(name: &str) -> String {
     if name.len() <= MAX_LEN {
         return name.to_owned();
     }
-    let hash: String = Sha256::digest(name.as_bytes())
+    let digest = Sha256::digest(name.as_bytes());
+    let hash = digest
         .iter()
         .take(HASH_LEN / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let end = (0..=MAX_LEN - HASH_LEN - 1)
+        .fold(0_u32, |hash, byte| hash << 8 | u32::from(*byte));
+    let end = (0..(MAX_LEN - HASH_LEN))
         .rev()
         .find(|end| name.is_char_boundary(*end));
     let head = name
         .get(..end.unwrap_or(0))
         .unwrap_or_default()
         .trim_end_matches('-');
-    format!("{head}-{hash}")
+    format!("{head}-{hash:08x}")
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn steps_are_monotone_and_reach_the_target() {
 #[test]
 fn weights_sum_to_100_over_available_revisions() {
     each_case(4, |random| {
-        let backends: Vec<Backend> = (0..1 + random.below(5))
+        let backends: Vec<Backend> = (0..=random.below(5))
             .map(|index| Backend {
                 revision: format!("v{index}"),
                 weight: random.below(101) as u32,

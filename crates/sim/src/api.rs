@@ -176,7 +176,7 @@ fn authorize_request<'a>(
     Ok(route.resource_path())
 }
 
-/// Built-in groups return a NotFound status; other paths return the generic 404.
+/// Built-in groups return a `NotFound` status; other paths return the generic 404.
 fn unknown_resource(state: &State, path: &route::ResourcePath) -> ApiResponse {
     let version = state.resources.version(&path.group, &path.version);
     let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {

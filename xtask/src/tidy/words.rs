@@ -84,7 +84,7 @@ impl Vocabulary {
             .collect();
         segments(path, text)
             .iter()
-            .flat_map(|segment| self.check_segment(path, segment, &exceptions))
+            .filter_map(|segment| self.check_segment(path, segment, &exceptions))
             .collect()
     }
 

@@ -13,6 +13,11 @@
 //! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values. `=
 //! PATH` means the same facts and children as at an earlier path.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "indexing a `serde_json::Value` by a constant returns null, and the keys assigned belong to objects"
+)]
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -213,10 +218,10 @@ impl Table {
         self.text.push_str(&node.name);
         let content = node.content();
         if let Some(same) = self.written.get(&content).filter(|_| !node.children.is_empty()) {
-            self.text.push_str(&format!(" = {same}\n"));
+            self.text.extend([" = ", same, "\n"]);
             return;
         }
-        self.text.push_str(&format!(" {}\n", node.facts));
+        self.text.extend([" ", &node.facts.to_string(), "\n"]);
         for child in &node.children {
             self.write(child, &path, depth + 1);
         }

@@ -74,7 +74,7 @@ fn take_map(map: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     }
 }
 
-/// The inventory of a release: a ConfigMap that lists its kinds and namespaces.
+/// The inventory of a release: a `ConfigMap` that lists its kinds and namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inventory {
     /// The object.
@@ -168,7 +168,7 @@ fn joined(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The ApplySet id by KEP-3659: a hash of the parent's name, namespace, kind and group.
+/// The `ApplySet` id by KEP-3659: a hash of the parent's name, namespace, kind and group.
 fn set_id(key: &ReleaseKey) -> String {
     let parent = inventory_id(key);
     let text = format!(

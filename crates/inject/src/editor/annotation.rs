@@ -1,5 +1,7 @@
 //! Writes the undo record of a pod into the annotations of its pod template.
 
+use std::fmt::Write as _;
+
 use mainstay_yaml::{NodeId, NodeKind};
 
 use super::block::key_column;
@@ -87,11 +89,11 @@ impl Editor<'_, '_> {
         let mut text = String::new();
         for (depth, key) in keys.iter().enumerate() {
             let indent = column + depth * self.layout.step;
-            text.push_str(&format!("{:indent$}{key}:{}", "", self.layout.eol()));
+            let _ = write!(text, "{:indent$}{key}:{}", "", self.layout.eol());
         }
         let indent = column + keys.len() * self.layout.step;
         let line = annotation(UNDO_ANNOTATION, value, false);
-        text.push_str(&format!("{:indent$}{line}{}", "", self.layout.eol()));
+        let _ = write!(text, "{:indent$}{line}{}", "", self.layout.eol());
         self.insert_lines(at, text, 2 * column);
         Ok(())
     }

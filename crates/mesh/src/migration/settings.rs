@@ -181,7 +181,7 @@ mod tests {
         MigrationSettings::from_spec(&serde_json::from_value(spec).unwrap())
     }
 
-    fn batched(field: &str, value: Value) -> MigrationSettings {
+    fn batched(field: &str, value: &Value) -> MigrationSettings {
         parse(json!({"batched": {field: value}}))
     }
 
@@ -198,13 +198,13 @@ mod tests {
             (Some("1h30m"), 5400, 5400, Some(5400)),
         ] {
             let field = json!(text);
-            let found = batched("readinessTimeout", field.clone());
+            let found = batched("readinessTimeout", &field);
             assert_eq!(
                 (found.readiness_timeout.as_secs(), found.error),
                 (timeout, None),
                 "{text:?}"
             );
-            let found = batched("delayBetweenBatches", field);
+            let found = batched("delayBetweenBatches", &field);
             assert_eq!(
                 (found.delay_between_batches.as_secs(), found.error),
                 (delay, None),

@@ -57,7 +57,7 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     builder.plan_with_status(StatusUpdate {
         old: &istio.status,
         new: status,
-        events: events,
+        events,
         wrap: NewStatus::Istio,
     })
 }

@@ -19,6 +19,7 @@ pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) 
 }
 
 /// A chart of a version.
+#[derive(Clone, Copy)]
 pub(super) struct Chart<'a> {
     pub(super) name: &'static str,
     pub(super) version: &'a str,

@@ -67,7 +67,7 @@ pub enum Observation {
         labels: Labels,
         /// Its annotations.
         annotations: Labels,
-        /// Whether it record_success or failed.
+        /// Whether it `record_success` or failed.
         finished: bool,
         /// Whether it is being deleted.
         leaving: bool,

@@ -64,8 +64,8 @@ impl Executor {
         release: &Arc<Release>,
     ) -> Result<Result<Vec<Value>, RenderError>, WriteError> {
         let (renderer, release) = (self.renderer.clone(), release.clone());
-        let rendered = tokio::task::spawn_blocking(move || renderer.render(&release)).await;
-        rendered.map_err(|error| WriteError::local(ErrorClass::Other, format!("internal error: {error}")))
+        let outcome = tokio::task::spawn_blocking(move || renderer.render(&release)).await;
+        outcome.map_err(|error| WriteError::local(ErrorClass::Other, format!("internal error: {error}")))
     }
 
     /// Watches the kinds of a release before its live objects are compared.

@@ -133,7 +133,7 @@ fn is_older(known: ObjectVersion<'_>, observed: ObjectVersion<'_>) -> bool {
 fn is_changed(known: &Workload, observed: &Workload) -> bool {
     let settings = |workload: &Workload| Workload {
         resource_version: String::new(),
-        rollout: known.rollout.clone(),
+        rollout: known.rollout,
         ..workload.clone()
     };
     settings(known) != settings(observed)

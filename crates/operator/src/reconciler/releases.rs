@@ -212,7 +212,7 @@ impl Reconciler {
             ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => match object.map(webhook) {
                 Some(Ok(webhook)) => self.observe(Observation::Webhook(webhook)),
                 Some(Err(error)) => {
-                    tracing::warn!(object = %id, %error, "cannot decode a webhook configuration")
+                    tracing::warn!(object = %id, %error, "cannot decode a webhook configuration");
                 }
                 None => self.observe(Observation::Gone(Subject::Webhook(id.name.clone()))),
             },

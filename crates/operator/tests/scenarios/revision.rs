@@ -421,7 +421,7 @@ pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
     world
 }
 
-/// A remote istiod with an IP address has an EndpointSlice, whose changes are reverted.
+/// A remote istiod with an IP address has an `EndpointSlice`, whose changes are reverted.
 pub async fn the_endpoint_slice_of_a_remote_istiod_is_reverted(world: World) -> World {
     let values = json!({"values": {"profile": "remote", "global": {"remotePilotAddress": "192.0.2.7"}}});
     world

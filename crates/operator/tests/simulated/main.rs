@@ -76,11 +76,9 @@ scenarios::migration::each_migration!(migrations);
 type NamedScenario = (&'static str, fn());
 
 /// Options with one plan at a time.
-fn sequential(options: ClusterOptions) -> ClusterOptions {
-    ClusterOptions {
-        max_concurrent: 1,
-        ..options
-    }
+fn sequential(mut options: ClusterOptions) -> ClusterOptions {
+    options.max_concurrent = 1;
+    options
 }
 
 /// Lists the scenarios, one plan at a time.

@@ -31,7 +31,7 @@ pub async fn try_all(world: &World, bad: &[InvalidObject], most: usize) -> Input
     for one in bad {
         match rejection(world, one).await {
             Some((code, message)) if (400..500).contains(&code) && !message.is_empty() => {
-                results.rejected += 1
+                results.rejected += 1;
             }
             Some((code, message)) => results.wrong.push(format!("{one}: {code} {message}")),
             None => accepted.push(one),

@@ -257,9 +257,9 @@ impl World {
     }
 
     /// Changes an object's status.
-    pub async fn patch_status(&self, at: &ObjectPath, patch: Value) -> Value {
+    pub async fn patch_status(&self, at: &ObjectPath, status: Value) -> Value {
         let path = format!("{}/status", at.path());
-        let change = json!({"status": patch});
+        let change = json!({"status": status});
         accepted(
             self.call("PATCH", &path, "application/merge-patch+json", Some(change))
                 .await,

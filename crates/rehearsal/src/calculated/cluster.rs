@@ -393,7 +393,7 @@ impl<'a> CalculatedCluster<'a> {
         match action {
             Action::CreateRevision(new) => {
                 self.objects
-                    .create(ObjectKind::IstioRevision, new, now, reconciler)
+                    .create(ObjectKind::IstioRevision, new, now, reconciler);
             }
             Action::CreateTag(new) => self
                 .objects
@@ -401,7 +401,7 @@ impl<'a> CalculatedCluster<'a> {
             Action::UpdateRevision(change) => self.objects.update(change, reconciler),
             Action::UpdateTag(change) => self.objects.update(change, reconciler),
             Action::DeleteRevision(seen) | Action::DeleteTag(seen) => {
-                self.objects.delete(seen, now, reconciler)
+                self.objects.delete(seen, now, reconciler);
             }
             Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
                 self.objects.set_finalizers(object, finalizers, reconciler);

@@ -21,7 +21,7 @@ pub(super) struct PodCounts {
     pub(super) new_available: u32,
 }
 
-/// NextPlan step of a rolling update.
+/// `NextPlan` step of a rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Create this many new pods.

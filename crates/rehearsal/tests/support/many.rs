@@ -12,7 +12,7 @@ const OLD: &str = "default-v1-28-2";
 /// Workloads of one namespace.
 const EACH: usize = 10;
 
-/// Returns an Istio and workloads, each with its ReplicaSet, two pods and a Service.
+/// Returns an Istio and workloads, each with its `ReplicaSet`, two pods and a Service.
 pub(crate) fn many(count: usize) -> Vec<Value> {
     let mut objects = vec![
         json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {

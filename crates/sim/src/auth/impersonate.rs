@@ -148,6 +148,20 @@ impl Mode {
         modes(wanted).contains(&self)
     }
 
+    /// Returns the verb of the impersonation requests; a constrained mode first checks the request itself.
+    fn authorized_verb(self, state: &mut State, user: &User, attributes: &Attributes<'_>) -> Result<String> {
+        let Self::Constrained(mode) = self else {
+            return Ok("impersonate".to_owned());
+        };
+        let verb = format!("impersonate-on:{mode}:{}", attributes.verb);
+        let constrained = Attributes {
+            verb: &verb,
+            ..*attributes
+        };
+        super::authorize(state, user, &constrained)?;
+        Ok(format!("impersonate:{mode}"))
+    }
+
     fn check(
         self,
         state: &mut State,
@@ -155,21 +169,7 @@ impl Mode {
         wanted: &User,
         attributes: &Attributes<'_>,
     ) -> Result<User> {
-        let verb = match self {
-            Self::Constrained(mode) => {
-                let on = format!("impersonate-on:{mode}:{}", attributes.verb);
-                super::authorize(
-                    state,
-                    user,
-                    &Attributes {
-                        verb: &on,
-                        ..*attributes
-                    },
-                )?;
-                format!("impersonate:{mode}")
-            }
-            Self::Legacy => "impersonate".to_owned(),
-        };
+        let verb = self.authorized_verb(state, user, attributes)?;
         let mut leave = |attributes: Attributes<'_>| {
             super::authorize(
                 state,

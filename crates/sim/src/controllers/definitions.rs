@@ -1,4 +1,4 @@
-//! Deletes the custom objects of a terminating CustomResourceDefinition, then the definition.
+//! Deletes the custom objects of a terminating `CustomResourceDefinition`, then the definition.
 
 use std::sync::Arc;
 

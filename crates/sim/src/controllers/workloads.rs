@@ -83,8 +83,8 @@ const SERVICES: &str = "services";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 const DAEMONS: &str = "daemonsets.apps";
 
-/// The controllers for Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, EndpointSlices and
-/// PodDisruptionBudgets.
+/// The controllers for Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, `EndpointSlices` and
+/// `PodDisruptionBudgets`.
 #[derive(Debug, Default)]
 pub struct Workloads {
     seen: u64,

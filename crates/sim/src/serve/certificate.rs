@@ -84,7 +84,7 @@ fn usage() -> Vec<u8> {
     )
 }
 
-/// Encodes a time: UTCTime before 2050, GeneralizedTime from then on.
+/// Encodes a time: `UTCTime` before 2050, `GeneralizedTime` from then on.
 fn time(at: Instant) -> Vec<u8> {
     let digits: String = at.rfc3339().chars().filter(char::is_ascii_digit).collect();
     let text = format!("{digits}Z");

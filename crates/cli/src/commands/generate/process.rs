@@ -118,7 +118,7 @@ fn short(
         }
         Target::Stream => processed.payload = Payload::Text(outcome.text.to_vec()),
         Target::Diff => {
-            processed.payload = Payload::Text(diff::unified(&processed.name, text, &outcome.text))
+            processed.payload = Payload::Text(diff::unified(&processed.name, text, &outcome.text));
         }
     }
     processed.objects = with_excerpts(outcome.reports, text);

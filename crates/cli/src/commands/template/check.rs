@@ -76,7 +76,7 @@ fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
         .ignored
         .timeout
         .as_deref()
-        .filter(|value| !parse_duration(value).is_ok())
+        .filter(|value| parse_duration(value).is_err())
     {
         return invalid("timeout", value, format!("time: invalid duration {value:?}"));
     }

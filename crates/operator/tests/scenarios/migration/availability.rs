@@ -1,4 +1,4 @@
-//! Zero downtime: every Service has what its workload plan_checks, at every instant of the upgrade.
+//! Zero downtime: every Service has what its workload `plan_checks`, at every instant of the upgrade.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ pub(super) fn phase_changed(state: &mut State, key: &str, node: &str, change: Ph
         (_, ContainerPhase::Running { .. }) => record_per_container(state, key, node, &started),
         (_, ContainerPhase::BackOff) => record_per_container(state, key, node, &crashed),
         (_, ContainerPhase::NoImage { pausing: false }) => {
-            record_per_container(state, key, node, &image_missing)
+            record_per_container(state, key, node, &image_missing);
         }
         (_, ContainerPhase::NoImage { pausing: true }) => record_per_container(state, key, node, &waiting),
         _ => {}

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: calculates the allowed disruptions.
+//! `PodDisruptionBudgets`: calculates the allowed disruptions.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("disruption-controller");
-/// Seconds after which an evicted pod that still exists counts as healthy requeue_at.
+/// Seconds after which an evicted pod that still exists counts as healthy `requeue_at`.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
@@ -78,7 +78,7 @@ fn scale(state: &State, pods: &[&Pod]) -> i64 {
     owners.iter().map(|uid| size(state, uid)).sum()
 }
 
-/// Returns the Deployment of a ReplicaSet, otherwise the owner itself.
+/// Returns the Deployment of a `ReplicaSet`, otherwise the owner itself.
 fn root(state: &State, owner: &Owner) -> Box<str> {
     let location = state.store.location_of(&owner.uid);
     let object = location.and_then(|location| state.store.get(&location.table, &location.key));

@@ -1,4 +1,4 @@
-//! DaemonSets: keep one pod per eligible node, roll out template changes, and report status.
+//! `DaemonSets`: keep one pod per eligible node, roll out template changes, and report status.
 
 use std::collections::BTreeMap;
 

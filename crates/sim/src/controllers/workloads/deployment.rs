@@ -25,9 +25,9 @@ struct Rollout<'a> {
     state: &'a mut State,
     index: &'a Index,
     deployment: Value,
-    /// ReplicaSets of earlier templates, oldest first.
+    /// `ReplicaSets` of earlier templates, oldest first.
     old: Vec<ReplicaSet>,
-    /// The ReplicaSet of the current template.
+    /// The `ReplicaSet` of the current template.
     new: Option<ReplicaSet>,
 }
 

@@ -1,4 +1,4 @@
-//! EndpointSlices: maintain the slices of a Service, with up to 100 addresses each.
+//! `EndpointSlices`: maintain the slices of a Service, with up to 100 addresses each.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! ReplicaSets: create or delete pods to match the replicas, and report status.
+//! `ReplicaSets`: create or delete pods to match the replicas, and report status.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

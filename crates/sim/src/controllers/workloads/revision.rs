@@ -1,4 +1,4 @@
-//! ControllerRevisions: record the templates of a workload.
+//! `ControllerRevisions`: record the templates of a workload.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! StatefulSets: create, delete or replace pods in order, and report status.
+//! `StatefulSets`: create, delete or replace pods in order, and report status.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Creates the PersistentVolumeClaims of a pod and mounts them.
+    /// Creates the `PersistentVolumeClaims` of a pod and mounts them.
     fn claim(&mut self, pod: &mut Value, name: &str, set_name: &str) -> Result<()> {
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
         let mut volumes = tree::list(pod, &["spec", "volumes"]).to_vec();

@@ -1,4 +1,4 @@
-//! Sizes of a Deployment's ReplicaSets, as pure functions.
+//! Sizes of a Deployment's `ReplicaSets`, as pure functions.
 
 use serde_json::Value;
 

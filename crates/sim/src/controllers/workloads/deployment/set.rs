@@ -1,4 +1,4 @@
-//! The ReplicaSets of a Deployment: creation, sizes and annotations.
+//! The `ReplicaSets` of a Deployment: creation, sizes and annotations.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ const NOT_COPIED: [&str; 6] = [
     "deprecated.deployment.rollback.to",
 ];
 
-/// A ReplicaSet during a sync.
+/// A `ReplicaSet` during a sync.
 pub(super) struct ReplicaSet {
     pub(super) value: Value,
     pub(super) object: Arc<Object>,
 }
 
-/// Returns the ReplicaSets controlled by the Deployment `uid`, oldest first.
+/// Returns the `ReplicaSets` controlled by the Deployment `uid`, oldest first.
 pub(super) fn list_for_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
     let mut sets: Vec<ReplicaSet> = state
         .store
