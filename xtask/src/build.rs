@@ -9,8 +9,6 @@ use mainstay_testkit::repository_root;
 /// A cargo profile.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
-    /// What tests are built with; the quick share of proofs uses the same build.
-    Dev,
     /// Optimised, fast to build.
     Release,
     /// What is shipped and measured.
@@ -18,14 +16,8 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// Returns the profile of correctness checks: the quick share reuses the build of the tests.
-    pub(crate) fn for_checks(quick: bool) -> Self {
-        if quick { Self::Dev } else { Self::Release }
-    }
-
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Dev => "dev",
             Self::Release => "release",
             Self::Dist => "dist",
         }
@@ -34,14 +26,8 @@ impl Profile {
 
 /// Builds `mainstay` and returns its path.
 pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
-    // With `--workspace` the features are those of `cargo test --workspace`, so nothing is built again.
-    let selection: &[&str] = match profile {
-        Profile::Dev => &["--workspace", "--bin", "mainstay"],
-        Profile::Release | Profile::Dist => &["--package", "mainstay"],
-    };
     let output = cargo()
-        .args(["build", "--profile", profile.name()])
-        .args(selection)
+        .args(["build", "--profile", profile.name(), "--package", "mainstay"])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(repository_root())
         .stderr(Stdio::inherit())

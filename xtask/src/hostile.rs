@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
 
 /// Runs and prints all cases; fails if one has a problem.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let results = run_all(&arguments.only, Profile::Release)?;
+    let results = run_all(&arguments.only)?;
     for result in &results {
         println!("{result}");
     }
@@ -82,8 +82,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Runs every case whose name contains `only`.
-pub(crate) fn run_all(only: &str, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
-    let mainstay = crate::build::mainstay_binary(profile)?.display().to_string();
+pub(crate) fn run_all(only: &str) -> anyhow::Result<Vec<CaseResult>> {
+    let mainstay = crate::build::mainstay_binary(Profile::Release)?
+        .display()
+        .to_string();
     let cases = cases::all()?;
     let wanted = cases.iter().filter(|case| case.name.contains(only));
     wanted.map(|case| run_case(case, &mainstay)).collect()

@@ -8,7 +8,6 @@ use mainstay_testkit::repository_root;
 
 use super::fuzzed;
 use super::row::{Row, RowKind};
-use crate::build::Profile;
 use crate::parity::{self, Kind};
 use crate::{bench, build, hostile};
 
@@ -19,7 +18,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     if !quick {
         rows.extend(bench_rows());
     }
-    rows.extend(hostile_rows(Profile::for_checks(quick)));
+    rows.extend(hostile_rows());
     rows.extend(fuzzed::rows(
         |target| !target.starts_with("inject"),
         "no crash",
@@ -191,9 +190,9 @@ fn bench_rows() -> Vec<Row> {
         .collect()
 }
 
-fn hostile_rows(profile: Profile) -> Vec<Row> {
+fn hostile_rows() -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    match hostile::run_all("", profile) {
+    match hostile::run_all("") {
         Ok(results) => {
             for result in results.iter().filter(|result| result.problem.is_some()) {
                 println!("{result}");

@@ -83,7 +83,7 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
         "\"msg\":\"reconciled\"",
         "Performing API request",
         "Object queued",
-        "output to stop",
+        "received signal",
         "stopped",
         "(a value)",
     ] {
@@ -119,13 +119,13 @@ async fn missing_definitions_are_said() {
     let stage = Stage::bare().await;
     let mut operator = Operator::start(&stage, &["--leader-elect=false"]);
     let health = operator.address("serving /healthz").await;
-    let hint = "lacks our custom resource definitions: `mainstay crds install` brings them";
+    let hint = "custom resource definitions are missing; run `mainstay crds install`";
     operator
         .wait("the hint", |operator| operator.said().contains(hint))
         .await;
     assert_eq!(
         get(health, "/readyz").await,
-        (500, "not everything was listed yet\n".into())
+        (500, "not every watch has been listed yet\n".into())
     );
     assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
     operator.signal(Signal::SIGTERM);
@@ -139,7 +139,7 @@ async fn losing_the_lease_ends_it_with_1() {
     let mut operator = Operator::start(&stage, &[]);
     operator
         .wait("leading", |operator| {
-            operator.said().contains("leading: this process")
+            operator.said().contains("became the leader")
         })
         .await;
     let leases = stage.api("coordination.k8s.io/v1", "Lease", Some("sail-operator"));
@@ -172,11 +172,11 @@ async fn a_process_that_waits_for_the_lease_is_alive_and_stops_on_signals() {
     let health = operator.address("serving /healthz").await;
     operator
         .wait("listed", |operator| {
-            operator.said().contains("everything was listed")
+            operator.said().contains("caches synced")
         })
         .await;
     assert_eq!(get(health, "/readyz").await, (200, "ok".into()));
-    assert!(!operator.said().contains("leading: this process"));
+    assert!(!operator.said().contains("became the leader"));
     operator.signal(Signal::SIGINT);
     let (code, said) = operator.ended().await;
     assert_eq!(code, Some(0), "{said}");
@@ -245,7 +245,7 @@ fn what_is_wrong_is_said() {
     let (code, text) = rejected(&["--kubeconfig", &path("none")], &here);
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("none") && text.contains("hint: name a cluster with --kubeconfig"),
+        text.contains("none") && text.contains("hint: select a cluster with --kubeconfig"),
         "{text}"
     );
 }
@@ -268,7 +268,7 @@ fn a_cluster_that_is_not_there_is_said() {
     );
     assert_eq!(code, Some(1));
     assert!(
-        text.starts_with("Error: unable to detect platform: ") && text.contains("hint: is the cluster there"),
+        text.starts_with("Error: unable to detect platform: ") && text.contains("hint: check that the cluster runs"),
         "{text}"
     );
     assert!(!text.contains(CANARY), "{text}");

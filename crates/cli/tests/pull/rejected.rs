@@ -164,7 +164,7 @@ fn missing_charts_are_reported() {
     );
     user.check_rejected(
         &address,
-        &format!("{index} names no sha256 digest for chart \"base\""),
+        &format!("{index} has no sha256 digest of chart \"base\""),
     );
     let (server, address) = registry();
     server.put(manifest_path("base"), Response::status(404));
@@ -220,7 +220,7 @@ fn a_hostile_archive_with_a_valid_digest_is_rejected() {
     );
     rejects(
         chart("istiod", "1.30.2"),
-        "it holds istiod 1.30.2, not istiod 1.30.3",
+        "contains istiod 1.30.2 instead of istiod 1.30.3",
     );
     assert!(!user.0.parent().unwrap().join("evil").exists());
 }
