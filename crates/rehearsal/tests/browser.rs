@@ -313,17 +313,17 @@ fn ten_thousand_workloads_are_an_overview_with_folds() {
     let mut page = open(&large(), View::default());
     page.check_calm();
     page.picture("large");
-    let folds = page.seen("details.stretch");
+    let folds = page.seen("details.group");
     assert!((30..=60).contains(&folds), "{folds}");
     assert_eq!(
         page.seen("#timeline > .scroll .bar.failed"),
         1,
         "the stretch with the failure"
     );
-    assert_eq!(page.seen("details.stretch .bar"), 0, "folded");
-    page.ask("[...document.querySelectorAll('details.stretch')].find(it => it.textContent.includes('workload-04321')).open = true");
-    assert_eq!(page.seen("details.stretch .bar.failed"), 1);
-    assert!(page.seen("details.stretch .bar") <= 300);
+    assert_eq!(page.seen("details.group .bar"), 0, "folded");
+    page.ask("[...document.querySelectorAll('details.group')].find(it => it.textContent.includes('workload-04321')).open = true");
+    assert_eq!(page.seen("details.group .bar.failed"), 1);
+    assert!(page.seen("details.group .bar") <= 300);
     let height = page.ask("document.documentElement.scrollHeight");
     assert!(height.as_u64().unwrap() < 15_000, "{height}");
 }

@@ -167,7 +167,7 @@ fn of_workloads() -> Vec<Row> {
             FindingKind::DisruptionBudget,
             with(cart(&tight), budget(2)),
             &[
-                "Warning PodDisruptionBudget shop/cart: a restart asks no budget: 1 pod is ready at the worst, the budget wants 2",
+                "Warning PodDisruptionBudget shop/cart: restarts ignore disruption budgets: 1 pod is ready at the minimum, the budget requires 2",
                 "Info PodDisruptionBudget shop/cart: allows no disruption of 2 pods: restarts ignore the budget, but nodes cannot be drained",
             ],
             with(cart(&tight), budget(1)),
@@ -232,7 +232,7 @@ fn of_meshes() -> Vec<Row> {
         row(
             FindingKind::ControlPlaneFails,
             (shop(cart(&json!({}))), future("profile", json!("nonesuch"))),
-            &["Error Istio default: the new revision does not become ready: "],
+            &["Error Istio default: new revision does not become ready: "],
             (shop(cart(&json!({}))), future("profile", json!("default"))),
         ),
         inputs(
@@ -250,7 +250,7 @@ fn of_meshes() -> Vec<Row> {
         inputs(
             FindingKind::VersionSkew,
             from("v1.26.1"),
-            &["Warning Istio default: from v1.26.1 to v1.29.1 is more than two minor versions"],
+            &["Warning Istio default: v1.26.1 and v1.29.1 are more than two minor versions apart"],
             from("v1.27.9"),
         ),
         row(
@@ -287,7 +287,7 @@ fn of_meshes() -> Vec<Row> {
             FindingKind::MissingInput,
             whole(false),
             &[
-                "Info input: no PodDisruptionBudget is in the snapshot; what depends on them was not rehearsed",
+                "Info input: the snapshot contains no PodDisruptionBudget; effects that depend on it were not rehearsed",
             ],
             whole(true),
         ),

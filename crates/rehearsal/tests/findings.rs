@@ -73,11 +73,11 @@ fn a_clean_upgrade_has_no_errors_and_prunes() {
     assert_eq!(
         found(&report, FindingKind::MissingInput),
         [
-            "Info input: no IstioRevision is in the snapshot; what depends on them was not rehearsed",
-            "Info input: no MutatingWebhookConfiguration is in the snapshot; what depends on them was not rehearsed",
-            "Info input: no Pod is in the snapshot; what depends on them was not rehearsed",
-            "Info input: no PodDisruptionBudget is in the snapshot; what depends on them was not rehearsed",
-            "Info input: no ReplicaSet is in the snapshot; what depends on them was not rehearsed",
+            "Info input: the snapshot contains no IstioRevision; effects that depend on it were not rehearsed",
+            "Info input: the snapshot contains no MutatingWebhookConfiguration; effects that depend on it were not rehearsed",
+            "Info input: the snapshot contains no Pod; effects that depend on it were not rehearsed",
+            "Info input: the snapshot contains no PodDisruptionBudget; effects that depend on it were not rehearsed",
+            "Info input: the snapshot contains no ReplicaSet; effects that depend on it were not rehearsed",
         ]
     );
 }
@@ -110,14 +110,14 @@ fn versions_that_are_far_apart_are_reported() {
         "v1.26.1",
         "v1.29.1",
         vec![],
-        &["Warning Istio default: from v1.26.1 to v1.29.1 is more than two minor versions"],
+        &["Warning Istio default: v1.26.1 and v1.29.1 are more than two minor versions apart"],
     );
     check("v1.27.9", "v1.29.1", vec![], &[]);
     check(
         "v1.29.1",
         "v1.28.2",
         vec![],
-        &["Warning Istio default: v1.28.2 is older than v1.29.1: it does not know what is new in v1.29.1"],
+        &["Warning Istio default: v1.28.2 is older than v1.29.1 and lacks its new features"],
     );
     check(
         "v1.29.1",
@@ -166,8 +166,8 @@ fn outdated_values_are_reported() {
         found(&report, FindingKind::Values),
         [
             "Warning Istio default: spec.values.global.proxy.accessLogFile is deprecated in v1.29.1",
-            "Warning Istio default: spec.values.global.proxy.accessLogFile is unknown: the API server drops it",
-            "Warning Istio default: spec.values.global.proxy.holdApplicationUntilProxyStart is unknown: the API server drops it",
+            "Warning Istio default: unknown field spec.values.global.proxy.accessLogFile: the API server drops it",
+            "Warning Istio default: unknown field spec.values.global.proxy.holdApplicationUntilProxyStart: the API server drops it",
         ]
     );
 }
@@ -202,7 +202,7 @@ fn strategies_that_stop_every_pod_at_once_are_reported() {
     );
     assert_eq!(
         found(&report, FindingKind::UpdateStrategy),
-        ["Warning Deployment shop/cart: maxUnavailable lets 2 of 2 pods go at once"]
+        ["Warning Deployment shop/cart: maxUnavailable allows 2 of 2 pods to stop at once"]
     );
     assert_eq!(found(&report, FindingKind::Interruption).len(), 1);
     assert_eq!(report.outcome, Outcome::Completed, "it comes up all the same");
@@ -251,11 +251,11 @@ fn there_is_no_rehearsal_without_something_to_upgrade() {
     };
     let one = || istio(&batched(1, "1s"));
     let other = with(one(), "/metadata/name", json!("other"));
-    check(vec![], &upgrade(), "there is no Istio in the input");
+    check(vec![], &upgrade(), "no Istio in the input");
     check(
         vec![one(), other],
         &upgrade(),
-        "there are several Istios: default, other",
+        "several Istios found: default, other",
     );
     let named = RehearsalRequest {
         istio: Some("prod".into()),
@@ -264,20 +264,16 @@ fn there_is_no_rehearsal_without_something_to_upgrade() {
     check(
         vec![one()],
         &named,
-        "there is no Istio \"prod\": there is default",
+        "Istio \"prod\" not found: the input has default",
     );
     let nowhere = RehearsalRequest {
         to: Some("v9.9.9".into()),
         ..upgrade()
     };
-    check(
-        vec![one()],
-        &nowhere,
-        "\"v9.9.9\" is no version that can be installed",
-    );
+    check(vec![one()], &nowhere, "unknown version v9.9.9");
     check(
         vec![with(one(), "/spec/updateStrategy", json!("yes"))],
         &upgrade(),
-        "Istio \"default\" cannot be read",
+        "cannot parse Istio \"default\"",
     );
 }

@@ -254,7 +254,8 @@ async fn a_real_cluster_is_only_read() {
 
     let half = play(&cluster, HALF).await;
     let missing = found(&half, FindingKind::MissingInput);
-    let said = "Info input: no Pod could be read: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
+    let said =
+        "Info input: cannot read Pod: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
     assert!(missing.iter().any(|text| text.starts_with(said)), "{missing:#?}");
     let writes = audit.entries().unwrap();
     let writes = writes

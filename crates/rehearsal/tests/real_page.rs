@@ -35,7 +35,7 @@ const SEEN: &str = r"(() => {
         heads: words('#timeline > .scroll .head'),
         migrated: all('#timeline > .scroll .bar.migrated').length,
         failed: all('#timeline > .scroll .bar.failed').map(it => it.parentElement.querySelector('.label').textContent),
-        stretches: all('details.stretch').length,
+        stretches: all('details.group').length,
         findings: all('#findings tbody tr').map(it => [...it.querySelectorAll('td')].slice(1, 3).map(td => td.textContent)),
         services: all('#services figure').length,
     };
@@ -198,11 +198,11 @@ fn a_real_upgrade_of_many_is_drawn_as_stretches_that_hold_every_bar() {
     assert_eq!(seen["failed"].as_array().unwrap().len(), 1, "{seen}");
     check_page(&mut page, "real-many");
     let bars = page.browser.evaluate(
-        "[...document.querySelectorAll('details.stretch')].map(it => { it.open = true; return it.querySelectorAll('.bar').length; }).reduce((a, b) => a + b)",
+        "[...document.querySelectorAll('details.group')].map(it => { it.open = true; return it.querySelectorAll('.bar').length; }).reduce((a, b) => a + b)",
     );
     assert_eq!(bars.unwrap(), 400);
     let failed = page.browser.evaluate(
-        "[...document.querySelectorAll('details.stretch .bar.failed')].map(it => it.parentElement.querySelector('.label').textContent)",
+        "[...document.querySelectorAll('details.group .bar.failed')].map(it => it.parentElement.querySelector('.label').textContent)",
     );
     assert_eq!(failed.unwrap(), json!(["space-0031/app-00317"]));
 }

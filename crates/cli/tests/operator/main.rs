@@ -171,9 +171,7 @@ async fn a_process_that_waits_for_the_lease_is_alive_and_stops_on_signals() {
     let mut operator = Operator::start(&stage, &[]);
     let health = operator.address("serving /healthz").await;
     operator
-        .wait("listed", |operator| {
-            operator.said().contains("caches synced")
-        })
+        .wait("listed", |operator| operator.said().contains("caches synced"))
         .await;
     assert_eq!(get(health, "/readyz").await, (200, "ok".into()));
     assert!(!operator.said().contains("became the leader"));
@@ -268,7 +266,8 @@ fn a_cluster_that_is_not_there_is_said() {
     );
     assert_eq!(code, Some(1));
     assert!(
-        text.starts_with("Error: unable to detect platform: ") && text.contains("hint: check that the cluster runs"),
+        text.starts_with("Error: unable to detect platform: ")
+            && text.contains("hint: check that the cluster runs"),
         "{text}"
     );
     assert!(!text.contains(CANARY), "{text}");

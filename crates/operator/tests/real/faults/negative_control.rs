@@ -39,6 +39,9 @@ pub(super) async fn violations_are_detected() {
     );
     let finalizers = json!({"metadata": {"finalizers": null}});
     world.patch(&path::revision("old"), finalizers).await;
+    // The operator's plans are checked from here on, so the invalid status must not be their starting point.
+    let status = json!({"observedGeneration": 1, "conditions": [], "workloadMigration": null});
+    world.patch_status(&path::istio("default"), status).await;
     world.start_operator().await;
     world.end().await;
 }
