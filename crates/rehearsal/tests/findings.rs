@@ -270,7 +270,7 @@ fn there_is_no_rehearsal_without_something_to_upgrade() {
         to: Some("v9.9.9".into()),
         ..upgrade()
     };
-    check(vec![one()], &nowhere, "unknown version v9.9.9");
+    check(vec![one()], &nowhere, "unknown version \"v9.9.9\"");
     check(
         vec![with(one(), "/spec/updateStrategy", json!("yes"))],
         &upgrade(),
