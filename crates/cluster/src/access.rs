@@ -106,7 +106,8 @@ fn operator_rights() -> Rights {
     rights
 }
 
-/// An Istio is only read; revisions and tags are created and deleted; `IstioCNI` and `ZTunnel` get a finalizer.
+/// An Istio is only read; revisions and tags are created and deleted; `IstioCNI` and `ZTunnel` get a
+/// finalizer.
 fn own_verbs(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Istio => "get list watch",

@@ -67,7 +67,8 @@ fn normalize_progress(object: &mut Value) {
     }
 }
 
-/// Removes masked keys. Names of `ReplicaSets` contain a hash of the template, which contains the restart time.
+/// Removes masked keys. Names of `ReplicaSets` contain a hash of the template, which contains the restart
+/// time.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
