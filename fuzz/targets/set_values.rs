@@ -1,20 +1,6 @@
-//! Parses any text as a `--set` argument in every mode: an error, or values within the limits.
+//! libFuzzer on the target `set_values`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mainstay_fuzz::{replay_if_requested, utf8_prefix};
-use mainstay_chart::{Dialect, Mode, set_values};
 
-fuzz_target!(init: replay_if_requested(check), |input: &[u8]| check(input));
-
-fn check(input: &[u8]) {
-    let text = utf8_prefix(input);
-    let mut read = |name: &str| Ok(name.to_owned());
-    for mode in [Mode::Typed, Mode::Text, Mode::Json, Mode::Literal, Mode::File(&mut read)] {
-        let mut values = mainstay_yaml::Map::default();
-        if let Err(error) = set_values(text, &mut values, mode, Dialect::Helm4) {
-            assert!(error.offset <= text.len(), "the position is outside the argument");
-            assert!(!error.text.is_empty(), "the error has no message");
-        }
-    }
-}
+fuzz_target!(|input: &[u8]| mainstay_fuzz::set_values(input));

@@ -1,40 +1,6 @@
-//! Parses any bytes as YAML and as JSON: no parser panics, and every parsed value can be written.
+//! libFuzzer on the target `yaml_decode`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mainstay_fuzz::replay_if_requested;
-use mainstay_yaml::{
-    Budget, Numbers, Options, parse_json, parse_spanned, parse_with, to_json, to_yaml_v2, to_yaml_v3,
-};
 
-fuzz_target!(init: replay_if_requested(check), |input: &[u8]| check(input));
-
-fn check(text: &[u8]) {
-    let budget = Budget {
-        nodes: 100_000,
-        alias_expansion: 20_000,
-        ..Budget::default()
-    };
-    for strict in [false, true] {
-        let options = Options {
-            numbers: Numbers::Exact,
-            strict,
-            budget,
-        };
-        if let Ok(value) = parse_with(text, &options) {
-            let _ = to_yaml_v2(&value);
-            assert!(to_yaml_v3(&value).is_ok());
-            let json = to_json(&value).expect("a parsed value has a JSON form");
-            assert!(parse_json(json, Numbers::Exact, &budget).is_ok());
-        }
-    }
-    // Spans of UTF-16 text refer to its UTF-8 form.
-    let wide = text.starts_with(b"\xFF\xFE") || text.starts_with(b"\xFE\xFF");
-    for document in parse_spanned(text, &budget).unwrap_or_default() {
-        for node in &document.nodes {
-            assert!(wide || node.span.start.offset <= node.span.end.offset);
-            assert!(wide || node.span.end.offset <= text.len());
-        }
-    }
-    let _ = parse_json(text, Numbers::Float, &budget);
-}
+fuzz_target!(|input: &[u8]| mainstay_fuzz::yaml_decode(input));

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: builds every target of `fuzz/` with coverage feedback on the stable toolchain and runs
-//! it, either on a fixed set of inputs or for some time from a new seed.
+//! `cargo xtask fuzz`: runs every fuzz target, either on a fixed set of inputs, or with libFuzzer and
+//! coverage feedback for some time from a new seed.
 
 mod seeds;
 
@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use mainstay_fuzz::{Replay, TARGETS};
 use mainstay_testkit::repository_root;
 
 #[derive(clap::Args)]
@@ -24,6 +25,16 @@ pub(crate) struct Arguments {
     /// Explore from this seed instead of a new one
     #[arg(long, conflicts_with = "fixed")]
     seed: Option<u32>,
+}
+
+/// Arguments of the process that executes the fixed inputs of one target.
+#[derive(clap::Args)]
+pub(crate) struct ReplayArguments {
+    target: String,
+    /// Directory of the stored inputs.
+    inputs: PathBuf,
+    /// File that receives the input of a failed execution.
+    finding: PathBuf,
 }
 
 /// The seed of the mutations that CI executes.
@@ -107,25 +118,35 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds every target and runs those that `wanted` selects.
+/// Runs the targets that `wanted` selects.
 pub(crate) fn fuzz_targets(wanted: impl Fn(&str) -> bool, effort: Effort) -> anyhow::Result<Vec<Run>> {
-    let directory = repository_root().join("fuzz");
-    let binaries = build(&directory)?;
-    targets(&directory)?
-        .iter()
-        .filter(|target| wanted(target))
-        .map(|target| fuzz(&binaries.join(target), target, effort))
-        .collect()
+    let targets = || TARGETS.iter().filter(|target| wanted(target.name));
+    match effort {
+        Effort::Fixed => targets().map(|target| run_fixed(target.name)).collect(),
+        Effort::Explore { seconds, seed } => {
+            let binaries = build(&repository_root().join("fuzz"))?;
+            let limits = [format!("-max_total_time={seconds}"), format!("-seed={seed}")];
+            targets()
+                .map(|target| explore(&binaries, target.name, &limits))
+                .collect()
+        }
+    }
 }
 
-fn targets(directory: &Path) -> anyhow::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory.join("targets")).context("fuzz/targets")? {
-        let path = entry?.path();
-        names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
-    }
-    names.sort();
-    Ok(names)
+/// Executes the fixed inputs of one target in this process and prints their number.
+pub(crate) fn replay(arguments: ReplayArguments) -> anyhow::Result<()> {
+    let target = TARGETS
+        .iter()
+        .find(|target| target.name == arguments.target)
+        .with_context(|| format!("there is no fuzz target {}", arguments.target))?;
+    let replay = Replay {
+        inputs: arguments.inputs,
+        seed: FIXED_SEED.into(),
+        executions: FIXED_EXECUTIONS,
+        finding: arguments.finding,
+    };
+    eprintln!("{EXECUTED} {}", replay.run(target.check));
+    Ok(())
 }
 
 fn build(directory: &Path) -> anyhow::Result<PathBuf> {
@@ -155,46 +176,30 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-fn fuzz(binary: &Path, target: &str, effort: Effort) -> anyhow::Result<Run> {
-    let artifacts = repository_root().join("target/fuzz/artifacts").join(target);
-    fs::create_dir_all(&artifacts)?;
-    let mut command = match effort {
-        Effort::Fixed => fixed_command(binary, target, &artifacts)?,
-        Effort::Explore { seconds, seed } => {
-            let mut command = explore_command(binary, target, &artifacts)?;
-            command.args([format!("-max_total_time={seconds}"), format!("-seed={seed}")]);
-            command
-        }
-    };
-    let output = command.output().with_context(|| binary.display().to_string())?;
-    Ok(outcome(target, &output, &artifacts))
-}
-
-/// The command that executes the stored inputs and the fixed mutations.
-fn fixed_command(binary: &Path, target: &str, artifacts: &Path) -> anyhow::Result<Command> {
+/// Executes the stored inputs and the fixed mutations in a process of their own, which a finding may abort.
+fn run_fixed(target: &str) -> anyhow::Result<Run> {
+    let artifacts = artifacts(target)?;
     let inputs = repository_root().join("target/fuzz/fixed").join(target);
     if inputs.exists() {
         fs::remove_dir_all(&inputs)?;
     }
     write_inputs(target, &inputs)?;
-    let mut command = Command::new(binary);
-    command
-        .env("MAINSTAY_FUZZ_INPUTS", inputs)
-        .env("MAINSTAY_FUZZ_SEED", FIXED_SEED.to_string())
-        .env("MAINSTAY_FUZZ_EXECUTIONS", FIXED_EXECUTIONS.to_string())
-        .env(
-            "MAINSTAY_FUZZ_FINDING",
-            artifacts.join(format!("fixed-{FIXED_SEED}")),
-        );
-    Ok(command)
+    let output = Command::new(std::env::current_exe()?)
+        .args(["fuzz-replay", target])
+        .arg(inputs)
+        .arg(artifacts.join(format!("fixed-{FIXED_SEED}")))
+        .output()
+        .context("starting xtask")?;
+    Ok(outcome(target, &output, &artifacts))
 }
 
-/// The command that lets libFuzzer explore, from the corpus of earlier runs.
-fn explore_command(binary: &Path, target: &str, artifacts: &Path) -> anyhow::Result<Command> {
+/// Lets libFuzzer explore from the corpus of earlier runs.
+fn explore(binaries: &Path, target: &str, limits: &[String]) -> anyhow::Result<Run> {
+    let artifacts = artifacts(target)?;
     let corpus = repository_root().join("target/fuzz/corpus").join(target);
     write_inputs(target, &corpus)?;
-    let mut command = Command::new(binary);
-    command
+    let binary = binaries.join(target);
+    let output = Command::new(&binary)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args([
             "-timeout=5",
@@ -202,15 +207,25 @@ fn explore_command(binary: &Path, target: &str, artifacts: &Path) -> anyhow::Res
             "-max_len=4096",
             "-print_final_stats=1",
         ])
-        .arg(&corpus);
-    Ok(command)
+        .args(limits)
+        .arg(&corpus)
+        .output()
+        .with_context(|| binary.display().to_string())?;
+    Ok(outcome(target, &output, &artifacts))
 }
+
+fn artifacts(target: &str) -> anyhow::Result<PathBuf> {
+    let directory = repository_root().join("target/fuzz/artifacts").join(target);
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Prefix of libFuzzer's line with the number of executions.
+const EXECUTED: &str = "stat::number_of_executed_units:";
 
 fn outcome(target: &str, output: &Output, artifacts: &Path) -> Run {
     let log = String::from_utf8_lossy(&output.stderr);
-    let executions = log
-        .lines()
-        .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let executions = log.lines().find_map(|line| line.strip_prefix(EXECUTED));
     let survived = output.status.success();
     let figure = match executions {
         Some(count) if survived => format!("{} executions", count.trim()),
