@@ -3,11 +3,12 @@
 //! The struct that holds the state of an operation (loader, render options, printer) also holds its
 //! [`Dialect`]. Code calls these methods and does not compare versions.
 
-use mainstay_template::Function;
+use mainstay_template::{Function, NamedType};
 
 use crate::error::{ArchiveError, ChartError, SourceError};
 use crate::functions;
 use crate::manifest::split;
+use crate::objects;
 use crate::warning::Warning;
 
 /// The Helm version whose rules and messages apply.
@@ -113,10 +114,10 @@ impl Dialect {
 /// Objects that templates see.
 impl Dialect {
     /// The Go type of `.Values`: `chartutil.Values` in Helm 3, `common.Values` in Helm 4.
-    pub(crate) fn values_type(self) -> &'static str {
+    pub(crate) fn values_type(self) -> &'static NamedType {
         match self {
-            Self::Helm3 => "chartutil.Values",
-            Self::Helm4 => "common.Values",
+            Self::Helm3 => &objects::HELM3_VALUES,
+            Self::Helm4 => &objects::HELM4_VALUES,
         }
     }
 
@@ -125,24 +126,14 @@ impl Dialect {
         match self {
             Self::Helm3 => CapabilitiesTypes {
                 capabilities: "*chartutil.Capabilities",
-                version_set: "chartutil.VersionSet",
+                version_set: &objects::HELM3_VERSION_SET,
                 kube_version: "chartutil.KubeVersion",
             },
             Self::Helm4 => CapabilitiesTypes {
                 capabilities: "*common.Capabilities",
-                version_set: "common.VersionSet",
+                version_set: &objects::HELM4_VERSION_SET,
                 kube_version: "common.KubeVersion",
             },
-        }
-    }
-
-    /// The minor Kubernetes version assumed without a cluster.
-    ///
-    /// Helm 4 assumes that of its client library, 1.36. Helm 3 assumes 1.20.
-    pub(crate) fn default_kube_minor(self) -> &'static str {
-        match self {
-            Self::Helm3 => "20",
-            Self::Helm4 => "36",
         }
     }
 
@@ -256,6 +247,6 @@ impl Dialect {
 #[derive(Clone, Copy)]
 pub(crate) struct CapabilitiesTypes {
     pub(crate) capabilities: &'static str,
-    pub(crate) version_set: &'static str,
+    pub(crate) version_set: &'static NamedType,
     pub(crate) kube_version: &'static str,
 }

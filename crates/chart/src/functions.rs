@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use mainstay_template::{Call, Failure, Function, MissingKey, TemplateSet, Type, Value};
 
 pub(crate) use include::{State, without_no_value};
-pub(crate) use text::to_yaml;
+pub(crate) use text::{marshal_yaml, to_yaml};
 
 use crate::dialect::Dialect;
 

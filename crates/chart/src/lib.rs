@@ -8,6 +8,7 @@
 //!
 //! [`template`] performs all steps in one call. [`Dialect`] selects the Helm version.
 
+mod budget;
 mod chart;
 mod coalesce;
 mod dependencies;

@@ -8,8 +8,9 @@ pub(crate) mod tar;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
+use mainstay_yaml::{Numbers, Options, Value, parse_with};
 
+use crate::budget::budget;
 use crate::chart::{Chart, File};
 use crate::dialect::Dialect;
 use crate::error::{ArchiveError, ChartError};
@@ -270,7 +271,7 @@ fn parse_file(file: &File) -> Result<Value, ChartError> {
     let options = Options {
         numbers: Numbers::Exact,
         strict: false,
-        budget: Budget::default(),
+        budget: budget(),
     };
     parse_with(&file.data, &options).map_err(|source| ChartError::Yaml {
         file: file.name.clone(),

@@ -111,7 +111,7 @@ fn lines(failure: &Failure) -> String {
 fn parse(text: &[u8]) -> Result<Value, SchemaError> {
     let budget = Budget {
         depth: MAX_DEPTH,
-        ..Budget::default()
+        ..crate::budget::budget()
     };
     parse_json(text, Numbers::Exact, &budget)
         .map_err(|error| SchemaError::Json(decoder_message(text, &error)))

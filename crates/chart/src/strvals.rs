@@ -15,6 +15,8 @@ use cursor::{Cursor, Stop};
 const MAX_INDEX: i64 = 65536;
 /// Maximum number of dots in a name.
 const MAX_NESTED_NAMES: usize = 30;
+/// Maximum number of items that indexes add to lists. Helm limits each index only.
+const MAX_ADDED_ITEMS: usize = 500_000;
 /// Maximum nesting of `[0][0]…`. Helm has no such limit and recurses.
 const MAX_NESTED_LISTS: usize = 100;
 
@@ -52,12 +54,39 @@ pub fn set_values(
     mode: Mode<'_>,
     dialect: Dialect,
 ) -> Result<(), SetError> {
+    let mut added_items = 0;
+    let target = Target {
+        values,
+        added_items: &mut added_items,
+    };
+    set_target(argument, target, mode, dialect)
+}
+
+/// The values that several arguments change.
+pub(crate) struct Target<'v> {
+    pub(crate) values: &'v mut Map,
+    /// Number of items that indexes have added so far.
+    pub(crate) added_items: &'v mut usize,
+}
+
+/// Applies the assignments of `argument`, one of several, to `target`.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "the target is borrowed for this call only"
+)]
+pub(crate) fn set_target(
+    argument: &str,
+    target: Target<'_>,
+    mode: Mode<'_>,
+    dialect: Dialect,
+) -> Result<(), SetError> {
     let mut parser = Parser {
         cursor: Cursor::new(argument, !matches!(mode, Mode::Literal)),
         mode,
+        added_items: target.added_items,
     };
     loop {
-        match parser.key(values, 0) {
+        match parser.key(target.values, 0) {
             Ok(()) => {}
             Err(Fault::End) => return Ok(()),
             Err(Fault::EndInIndex) if dialect.ignores_unclosed_index() => return Ok(()),
@@ -95,9 +124,10 @@ fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Message(text.into()))
 }
 
-struct Parser<'t, 'm> {
+struct Parser<'t, 'm, 'v> {
     cursor: Cursor<'t>,
     mode: Mode<'m>,
+    added_items: &'v mut usize,
 }
 
 /// The text after a key or an index.
@@ -108,7 +138,7 @@ enum Assigned {
     Nothing,
 }
 
-impl Parser<'_, '_> {
+impl Parser<'_, '_, '_> {
     /// Parses one assignment into `data`.
     fn key(&mut self, data: &mut Map, level: usize) -> Result<(), Fault> {
         let stops: &[char] = if matches!(self.mode, Mode::Literal) {
@@ -210,7 +240,7 @@ impl Parser<'_, '_> {
                     Assigned::Value(value) => value,
                     Assigned::Nothing => Value::from(""),
                 };
-                set_index(list, index, value)
+                self.set_index(list, index, value)
             }
             Stop::At('[') => self.item_list(list, position, at),
             Stop::At(_) => self.item_map(list, position, at),
@@ -239,7 +269,7 @@ impl Parser<'_, '_> {
             },
         );
         if known || result.is_ok() {
-            set_index(list, position as i64, Value::List(inner))?;
+            self.set_index(list, position as i64, Value::List(inner))?;
         }
         result
     }
@@ -256,7 +286,27 @@ impl Parser<'_, '_> {
             return result;
         }
         result?;
-        set_index(list, position as i64, Value::Map(inner))
+        self.set_index(list, position as i64, Value::Map(inner))
+    }
+
+    fn set_index(&mut self, list: &mut Vec<Value>, index: i64, value: Value) -> Result<(), Fault> {
+        if index > MAX_INDEX {
+            return fault(format!(
+                "index of {index} is greater than maximum supported index of {MAX_INDEX}"
+            ));
+        }
+        let position = usize::try_from(index).unwrap_or_default();
+        if list.len() <= position {
+            *self.added_items += position + 1 - list.len();
+            if *self.added_items > MAX_ADDED_ITEMS {
+                return fault(format!("indexes add more than {MAX_ADDED_ITEMS} items to lists"));
+            }
+            list.resize(position + 1, Value::Null);
+        }
+        if let Some(slot) = list.get_mut(position) {
+            *slot = value;
+        }
+        Ok(())
     }
 
     /// Parses the number before `]`.
@@ -348,22 +398,6 @@ fn set(data: &mut Map, name: String, value: Value) {
     if !name.is_empty() {
         data.insert(name, value);
     }
-}
-
-fn set_index(list: &mut Vec<Value>, index: i64, value: Value) -> Result<(), Fault> {
-    if index > MAX_INDEX {
-        return fault(format!(
-            "index of {index} is greater than maximum supported index of {MAX_INDEX}"
-        ));
-    }
-    let position = usize::try_from(index).unwrap_or_default();
-    if list.len() <= position {
-        list.resize(position + 1, Value::Null);
-    }
-    if let Some(slot) = list.get_mut(position) {
-        *slot = value;
-    }
-    Ok(())
 }
 
 /// Returns the message of a failed Go type assertion, which Helm recovers from.

@@ -3,11 +3,12 @@
 
 mod documents;
 
-use mainstay_yaml::{Budget, Error, Map, Numbers, Value, parse_json_map, parse_map};
+use mainstay_yaml::{Error, Map, Numbers, Value, parse_json_map, parse_map};
 
+use crate::budget::budget;
 use crate::dialect::Dialect;
 use crate::error::{CallbackError, LayerError, ValuesError};
-use crate::strvals::{Mode, SetError, set_values};
+use crate::strvals::{Mode, SetError, Target, set_target};
 use documents::{Document, documents};
 
 /// The user's values by flag. Helm applies the flags in this order, regardless of their order on the command
@@ -35,6 +36,7 @@ impl Layers {
     /// Merges all layers into one map.
     pub fn merge(&self, read: ReadValues<'_>, dialect: Dialect) -> Result<Map, LayerError> {
         let mut merge = Merge {
+            added_items: 0,
             base: Map::new(),
             read,
             dialect,
@@ -64,6 +66,8 @@ impl Layers {
 /// A merge in progress.
 struct Merge<'a> {
     base: Map,
+    /// Number of items that the indexes of all arguments have added to lists.
+    added_items: usize,
     read: ReadValues<'a>,
     dialect: Dialect,
 }
@@ -85,31 +89,43 @@ impl Merge<'_> {
     fn json(&mut self, argument: &str) -> Result<(), LayerError> {
         let object = argument.trim();
         if !(self.dialect.accepts_set_json_object() && object.starts_with('{')) {
-            let done = set_values(argument, &mut self.base, Mode::Json, self.dialect);
-            return done.map_err(|cause| LayerError::Json {
-                argument: argument.into(),
-                cause,
-            });
+            return self
+                .assign(argument, Mode::Json)
+                .map_err(|cause| LayerError::Json {
+                    argument: argument.into(),
+                    cause,
+                });
         }
-        let layer = parse_json_map(object, Numbers::Float, &Budget::default()).map_err(|cause| {
-            LayerError::JsonObject {
+        let layer =
+            parse_json_map(object, Numbers::Float, &budget()).map_err(|cause| LayerError::JsonObject {
                 argument: argument.into(),
                 cause: Box::new(cause),
-            }
-        })?;
+            })?;
         merge_maps(&mut self.base, layer);
         Ok(())
     }
 
     fn set(&mut self, flag: &'static str, argument: &str, mode: Mode<'_>) -> Result<(), LayerError> {
-        set_values(argument, &mut self.base, mode, self.dialect)
+        self.assign(argument, mode)
             .map_err(|source| set_error(flag, argument, source))
+    }
+
+    fn assign(&mut self, argument: &str, mode: Mode<'_>) -> Result<(), SetError> {
+        let target = Target {
+            values: &mut self.base,
+            added_items: &mut self.added_items,
+        };
+        set_target(argument, target, mode, self.dialect)
     }
 
     fn set_file(&mut self, argument: &str) -> Result<(), LayerError> {
         let mut text =
             |name: &str| (self.read)(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        set_values(argument, &mut self.base, Mode::File(&mut text), self.dialect)
+        let target = Target {
+            values: &mut self.base,
+            added_items: &mut self.added_items,
+        };
+        set_target(argument, target, Mode::File(&mut text), self.dialect)
             .map_err(|source| set_error("--set-file", argument, source))
     }
 }
@@ -125,12 +141,12 @@ fn set_error(flag: &'static str, argument: &str, source: SetError) -> LayerError
 /// Reads one values file: all documents merged in Helm 4, the first document in Helm 3.
 pub fn load_values(text: &[u8], dialect: Dialect) -> Result<Map, ValuesError> {
     if !dialect.merges_values_documents() {
-        return parse_map(text, &Budget::default()).map_err(|error| ValuesError::Plain(Box::new(error)));
+        return parse_map(text, &budget()).map_err(|error| ValuesError::Plain(Box::new(error)));
     }
     let mut values = Map::new();
     for document in documents(text) {
         let document = document?;
-        let layer = parse_map(&document.text, &Budget::default())
+        let layer = parse_map(&document.text, &budget())
             .map_err(|error| ValuesError::Document(Box::new(position_in_file(error, &document))))?;
         merge_maps(&mut values, layer);
     }

@@ -26,7 +26,7 @@ pub(crate) fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::List(list) => list.items().is_empty(),
         Value::Map(map) => map.entries().is_empty(),
-        Value::Object(object) => object.go_kind() == GoKind::Map && object.map_entries().is_empty(),
+        Value::Object(object) => object.go_kind() == GoKind::Map && object.map_keys().is_empty(),
     }
 }
 

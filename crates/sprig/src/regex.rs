@@ -10,10 +10,11 @@ mod parse;
 mod program;
 mod replace;
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use mainstay_gostd::quote::backquote;
-use mainstay_template::{Call, Failure, Function, List, ListType, Str, Type, Value};
+use mainstay_template::{Call, Failure, Function, LimitExceeded, List, ListType, Meter, Str, Type, Value};
 
 use crate::table::fixed;
 pub use error::RegexError;
@@ -46,6 +47,9 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("regexQuoteMeta", &[Type::String], quote_meta),
 ];
 
+/// Fuel for the compilation of an expression.
+const COMPILE_STEPS: u64 = 4_000;
+
 /// Handling of an invalid expression: the `must` functions return the error, the others panic with it.
 type Compile = fn(&mut Call<'_>) -> Result<Rc<Program>, Failure>;
 
@@ -62,6 +66,9 @@ fn panicking(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
 fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64)?;
+    if !Program::is_cached(&text) {
+        call.meter.consume_fuel(COMPILE_STEPS + 8 * text.len() as u64)?;
+    }
     let program = Program::cached(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
     program.charge(call.str(1).len(), call.meter)?;
     Ok(program)
@@ -93,14 +100,32 @@ fn find(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
 fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     let (program, text) = (compile(call)?, call.str(1));
     let haystack = Haystack::new(&text);
-    let found = program.find_all(&haystack, limit(call.int(2)));
-    call.meter.consume_fuel(found.len() as u64)?;
+    let found = bounded_find_all(&program, &haystack, limit(call.int(2)), call.meter)?;
     if found.is_empty() {
         return Ok(Value::List(List::nil(ListType::String)));
     }
     Ok(Value::strings(
         found.into_iter().map(|range| Str::from(haystack.slice(range))),
     ))
+}
+
+/// Memory of a match: its range, and the string that is made from it.
+const MATCH_BYTES: usize = 96;
+
+/// Returns up to `count` matches, or an error if they do not fit into the available memory.
+fn bounded_find_all(
+    program: &Program,
+    haystack: &Haystack<'_>,
+    count: usize,
+    meter: &mut Meter,
+) -> Result<Vec<Range<usize>>, LimitExceeded> {
+    let fitting = meter.available_memory() / MATCH_BYTES;
+    let found = program.find_all(haystack, count.min(fitting.saturating_add(1)));
+    if found.len() > fitting {
+        return Err(LimitExceeded::Memory);
+    }
+    meter.consume_fuel(4 * found.len() as u64)?;
+    Ok(found)
 }
 
 /// A negative count means all.
@@ -124,8 +149,7 @@ fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
         return Ok(Value::strings([""]));
     }
     let haystack = Haystack::new(&text);
-    let found = program.find_all(&haystack, limit(count));
-    call.meter.consume_fuel(found.len() as u64)?;
+    let found = bounded_find_all(&program, &haystack, limit(count), call.meter)?;
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
     for range in found {
         if parts.len().saturating_add(1) == limit(count) {
@@ -164,6 +188,12 @@ impl Regex {
     /// Compiles `text`.
     pub fn compile(text: &str) -> Result<Self, RegexError> {
         Program::cached(text.as_bytes()).map(Self)
+    }
+
+    /// Returns the memory of the compiled expression in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.0.memory()
     }
 
     /// Whether `text` contains a match.

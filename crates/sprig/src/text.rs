@@ -1,7 +1,8 @@
 //! Conversion of values to text within the limits of a run.
 
 use mainstay_template::{
-    Failure, LimitExceeded, ListType, Meter, Str, Value, ensure_stack, format, print_value,
+    CONTAINER_BYTES, ENTRY_BYTES, Failure, LimitExceeded, ListType, Meter, Str, Value, ensure_stack, format,
+    print_value,
 };
 
 /// A text buffer with the string limit of the run.
@@ -32,11 +33,6 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Size of a list or a map without its entries.
-const CONTAINER: usize = 64;
-/// Size of an entry of a map, including its share of the tree.
-const ENTRY: usize = 96;
-
 /// Consumes memory budget for a list of `count` items before it is created.
 pub(crate) fn charge_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     charge(meter, count, size_of::<Value>())
@@ -45,11 +41,11 @@ pub(crate) fn charge_items(meter: &mut Meter, count: usize) -> Result<(), LimitE
 /// Consumes memory budget for a map of `count` entries before it is created.
 pub(crate) fn charge_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     // The first node of a tree has capacity for several entries.
-    charge(meter, count.saturating_add(4), ENTRY)
+    charge(meter, count.saturating_add(4), ENTRY_BYTES)
 }
 
 fn charge(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExceeded> {
-    meter.allocate(count.saturating_mul(each).saturating_add(CONTAINER))?;
+    meter.allocate(count.saturating_mul(each).saturating_add(CONTAINER_BYTES))?;
     meter.consume_fuel(count as u64)
 }
 

@@ -78,8 +78,13 @@ fn long_lists() {
         "{{ $l := until 1000000 }}{{ concat $l $l $l $l $l $l $l $l $l }}",
         LimitExceeded::Memory,
     );
+    // Only the last list is live, so that the work is what counts.
     check(
         "{{ $l := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ end }}",
+        LimitExceeded::Fuel,
+    );
+    check(
+        "{{ $l := list }}{{ $all := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ $all = append $all $l }}{{ end }}",
         LimitExceeded::Memory,
     );
 }

@@ -69,7 +69,7 @@ fn go_name(ty: Type) -> &'static str {
         Type::ListOfString => "[]string",
         Type::MapOfAny => "map[string]interface {}",
         Type::MapOfString => "map[string]string",
-        Type::Object(name) => name,
+        Type::Object(name) | Type::Interface(name) => name,
         Type::Uint32 => "uint32",
     }
 }

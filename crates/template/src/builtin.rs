@@ -186,7 +186,7 @@ fn length(item: &Slot) -> Result<Slot, Failure> {
         Value::String(text) => text.len(),
         Value::List(list) => list.items().len(),
         Value::Map(map) => map.entries().len(),
-        Value::Object(object) if object.go_kind() == GoKind::Map => object.map_entries().len(),
+        Value::Object(object) if object.go_kind() == GoKind::Map => object.map_keys().len(),
         Value::Nil if item.held == Held::Boxed => return Err(Failure::message("len of nil pointer")),
         Value::Nil => return Err(zero_value("Type")),
         other => return Err(Failure::message(format!("len of type {}", indirect_type(other)))),

@@ -48,6 +48,8 @@ pub enum Type {
     MapOfString,
     /// A native object of this Go type name.
     Object(&'static str),
+    /// An interface with methods, by its Go name. No value of a template implements one; nil is allowed.
+    Interface(&'static str),
 }
 
 /// The reason why a function returned no result.

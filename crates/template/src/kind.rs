@@ -61,7 +61,7 @@ impl Value {
             Self::Map(map) => !map.entries().is_empty(),
             Self::Object(object) => match object.go_kind() {
                 GoKind::Struct | GoKind::Pointer => true,
-                GoKind::Map => !object.map_entries().is_empty(),
+                GoKind::Map => !object.map_keys().is_empty(),
                 GoKind::Number => object.plain().is_true(),
             },
         }
@@ -103,7 +103,7 @@ impl ListType {
             Self::Int => "[]int",
             Self::Bytes => "[]uint8",
             Self::ListOfAny => "[][]interface {}",
-            Self::Named(name) => name,
+            Self::Named(ty) => ty.name,
         }
     }
 }
@@ -115,7 +115,7 @@ impl MapType {
         match self {
             Self::Any => "map[string]interface {}",
             Self::String => "map[string]string",
-            Self::Named(name) => name,
+            Self::Named(ty) => ty.name,
         }
     }
 }
@@ -136,7 +136,7 @@ impl Type {
             Self::ListOfString => ListType::String.name(),
             Self::MapOfAny => MapType::Any.name(),
             Self::MapOfString => MapType::String.name(),
-            Self::Object(name) => name,
+            Self::Object(name) | Self::Interface(name) => name,
         }
     }
 
@@ -144,7 +144,12 @@ impl Type {
     #[must_use]
     pub fn can_be_nil(self) -> bool {
         match self {
-            Self::Any | Self::ListOfAny | Self::ListOfString | Self::MapOfAny | Self::MapOfString => true,
+            Self::Any
+            | Self::Interface(_)
+            | Self::ListOfAny
+            | Self::ListOfString
+            | Self::MapOfAny
+            | Self::MapOfString => true,
             Self::Object(name) => name.starts_with('*'),
             _ => false,
         }

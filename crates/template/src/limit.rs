@@ -1,5 +1,7 @@
 //! Limits of one run, and the meter that `include`, `template`, `tpl` and every function share.
 
+use crate::live;
+
 /// The limits of one render. All of them are part of the contract: a hostile template ends in
 /// [`LimitExceeded`].
 #[derive(Clone, Debug)]
@@ -10,7 +12,7 @@ pub struct Limits {
     pub output: usize,
     /// Bytes of any one string that a function creates.
     pub string: usize,
-    /// Bytes of all strings and values that functions create, whether or not they are still in use.
+    /// Bytes of live strings, lists and maps, and of everything else that functions keep.
     pub memory: usize,
     /// Depth of nested templates, `tpl` texts and nodes; also the depth of values that are printed, encoded
     /// or copied.
@@ -42,7 +44,7 @@ pub enum LimitExceeded {
     #[error("a function made a string longer than the limit")]
     String,
     /// Too many bytes of strings and values.
-    #[error("the template's functions made more strings and values than the limit")]
+    #[error("the template's strings and values exceed the memory limit")]
     Memory,
     /// Nesting is too deep.
     #[error("templates or values are nested more deeply than the limit")]
@@ -55,7 +57,10 @@ pub struct Meter {
     limits: Limits,
     fuel: u64,
     output: usize,
-    memory: usize,
+    /// Bytes that were reserved for good.
+    retained: usize,
+    /// Live bytes of the thread when the meter was created.
+    baseline: isize,
     depth: usize,
 }
 
@@ -66,7 +71,8 @@ impl Meter {
         Self {
             fuel: limits.fuel,
             output: limits.output,
-            memory: limits.memory,
+            retained: 0,
+            baseline: live::bytes(),
             depth: 0,
             limits,
         }
@@ -92,10 +98,31 @@ impl Meter {
         Ok(())
     }
 
-    /// Reserves `bytes` of memory before values are created. Memory is never returned: the total of a run
-    /// counts, so the result does not depend on when values are dropped.
+    /// Returns the bytes that live values may still take.
+    #[must_use]
+    pub fn available_memory(&self) -> usize {
+        self.limits.memory.saturating_sub(self.used_memory())
+    }
+
+    fn used_memory(&self) -> usize {
+        let live = live::bytes().wrapping_sub(self.baseline).max(0).cast_unsigned();
+        live.saturating_add(self.retained)
+    }
+
+    /// Checks that `bytes` of memory are available before values are created. Values count while they are
+    /// live; the creation itself consumes fuel, which limits the total of a run.
     pub fn allocate(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
-        self.memory = self.memory.checked_sub(bytes).ok_or(LimitExceeded::Memory)?;
+        let used = self.used_memory().saturating_add(bytes);
+        if used > self.limits.memory {
+            return Err(LimitExceeded::Memory);
+        }
+        Ok(())
+    }
+
+    /// Reserves `bytes` until the end of the run, for data that is not a string, list or map.
+    pub fn retain(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.allocate(bytes)?;
+        self.retained += bytes;
         Ok(())
     }
 

@@ -47,14 +47,19 @@ pub trait Object: Any {
     /// Returns the value that `toJson` and `toYaml` encode.
     fn plain(&self) -> Value;
 
+    /// Returns the memory of [`Object::plain`], where it is larger than the object.
+    fn plain_bytes(&self) -> usize {
+        0
+    }
+
     /// Returns the fields of a struct in the order of its JSON; `None` where [`Object::plain`] is equivalent.
     /// YAML is made from JSON but sorts its keys.
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         None
     }
 
-    /// Returns the entries sorted by key, where the object is a map (`.Files`).
-    fn map_entries(&self) -> Vec<(Str, Value)> {
+    /// Returns the sorted keys, where the object is a map (`.Files`); [`Object::field`] returns the values.
+    fn map_keys(&self) -> Vec<Str> {
         Vec::new()
     }
 }
@@ -66,6 +71,43 @@ pub struct Signature {
     pub params: &'static [Type],
     /// Whether the last parameter repeats.
     pub variadic: bool,
+}
+
+/// A named Go map or slice type with its methods, such as Helm's `chartutil.Values`.
+#[derive(Debug)]
+pub struct NamedType {
+    /// The Go name.
+    pub name: &'static str,
+    /// The methods. They take precedence over map entries.
+    pub methods: &'static [Method],
+}
+
+/// Two types are the same if their Go names are.
+impl PartialEq for NamedType {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for NamedType {}
+
+/// A method of a [`NamedType`].
+#[derive(Debug)]
+pub struct Method {
+    /// The Go name.
+    pub name: &'static str,
+    /// The parameters.
+    pub signature: Signature,
+    /// The implementation: receives the map or slice, and arguments that match the signature.
+    pub run: fn(&Value, &mut Call<'_>) -> Result<Value, Failure>,
+}
+
+impl NamedType {
+    /// Returns the method `name`, if there is one.
+    #[must_use]
+    pub fn method(&self, name: &[u8]) -> Option<&'static Method> {
+        self.methods.iter().find(|method| method.name.as_bytes() == name)
+    }
 }
 
 /// The kind of Go value that an object is.

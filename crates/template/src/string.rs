@@ -6,11 +6,28 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::live;
+
 /// A Go string. Functions such as `trunc` split characters, so it contains bytes, not `str`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Str(Arc<[u8]>);
 
+/// The last handle ends the life of the bytes.
+impl Drop for Str {
+    #[inline]
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.0) == 1 {
+            live::subtract(self.0.len());
+        }
+    }
+}
+
 impl Str {
+    fn new(bytes: Arc<[u8]>) -> Self {
+        live::add(bytes.len());
+        Self(bytes)
+    }
+
     /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -70,31 +87,35 @@ impl std::borrow::Borrow<[u8]> for Str {
 
 impl From<&str> for Str {
     fn from(text: &str) -> Self {
-        Self(Arc::from(text.as_bytes()))
+        Self::new(Arc::from(text.as_bytes()))
     }
 }
 
 impl From<String> for Str {
     fn from(text: String) -> Self {
-        Self(Arc::from(text.into_bytes()))
+        Self::new(Arc::from(text.into_bytes()))
     }
 }
 
+/// Shares bytes that their owner keeps, such as a file of a chart. They do not count as live.
 impl From<Arc<[u8]>> for Str {
     fn from(bytes: Arc<[u8]>) -> Self {
+        if Arc::strong_count(&bytes) == 1 {
+            live::add(bytes.len());
+        }
         Self(bytes)
     }
 }
 
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
-        Self(Arc::from(bytes))
+        Self::new(Arc::from(bytes))
     }
 }
 
 impl From<Vec<u8>> for Str {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::from(bytes))
+        Self::new(Arc::from(bytes))
     }
 }
 

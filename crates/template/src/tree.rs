@@ -4,7 +4,7 @@ use mainstay_yaml::{KeyOrder, Sink};
 
 use crate::function::Failure;
 use crate::limit::{LimitExceeded, Meter};
-use crate::object::Object;
+use crate::object::{GoKind, Object};
 use crate::string::Str;
 use crate::value::{List, ListType, Map, MapType, Value};
 
@@ -117,6 +117,9 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
+        if object.go_kind() == GoKind::Map {
+            return self.map_object(object);
+        }
         let is_json = self.sink.key_order() == KeyOrder::Bytes;
         let Some(fields) = is_json.then(|| object.json_fields()).flatten() else {
             return self.descend(|walk| walk.value(&object.plain()));
@@ -131,13 +134,31 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Writes one entry after the other: the values of `.Files` are larger than the files.
+    fn map_object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
+        let mut keys = object.map_keys();
+        self.sink.key_order().sort(&mut keys, |key| key.as_bytes());
+        self.sink.begin_map(keys.len());
+        self.descend(|walk| {
+            keys.iter().try_for_each(|key| {
+                let value = object.field(&key.to_str_lossy()).unwrap_or_default();
+                walk.entry((key, &value))
+            })
+        })?;
+        self.sink.end_map();
+        Ok(())
+    }
+
     fn list(&mut self, list: &List) -> Result<(), EmitError> {
         if list.is_nil() {
             self.sink.null();
             return Ok(());
         }
         if list.ty() == ListType::Bytes && self.sink.key_order() != KeyOrder::NaturalDigits {
-            self.sink.string(base64(&list.to_bytes()).as_bytes());
+            let text = encode_base64(&list.to_bytes());
+            self.meter.consume_fuel(text.len() as u64 / 64)?;
+            self.count_bytes(text.len())?;
+            self.sink.string(text.as_bytes());
             return Ok(());
         }
         self.sink.begin_list(list.items().len());
@@ -205,12 +226,13 @@ fn type_name(ty: MapType) -> &'static str {
     match ty {
         MapType::Any => "map[string]interface {}",
         MapType::String => "map[string]string",
-        MapType::Named(name) => name,
+        MapType::Named(ty) => ty.name,
     }
 }
 
 /// Encodes a `[]byte` as base64, as JSON and the YAML made from it do.
-fn base64(bytes: &[u8]) -> String {
+#[must_use]
+pub fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::object::Object;
+use crate::live;
+use crate::object::{Method, NamedType, Object};
 use crate::string::Str;
 
 /// One Go value in a template.
@@ -71,6 +72,8 @@ pub(crate) struct ListData {
     nil: bool,
     pub(crate) items: Vec<Value>,
     sorted: OnceCell<Box<[Value]>>,
+    /// Counted size.
+    bytes: usize,
 }
 
 /// The Go type of a slice.
@@ -86,8 +89,8 @@ pub enum ListType {
     Bytes,
     /// `[][]interface {}`.
     ListOfAny,
-    /// Any other slice, by its Go name.
-    Named(&'static str),
+    /// Any other slice.
+    Named(&'static NamedType),
 }
 
 /// A Go map with string keys. A clone is the same map, possibly with another type.
@@ -97,13 +100,19 @@ pub struct Map {
     entries: Rc<RefCell<MapData>>,
 }
 
-#[derive(Default)]
 pub(crate) struct MapData {
     pub(crate) entries: BTreeMap<Str, Value>,
     nil: bool,
     /// Whether it was written to after its creation: then it may be part of a cycle.
     written: bool,
+    /// Counted size.
+    bytes: usize,
 }
+
+/// Size of a list or a map without its entries.
+pub const CONTAINER_BYTES: usize = 64;
+/// Size of an entry of a map, including its share of the tree.
+pub const ENTRY_BYTES: usize = 96;
 
 /// The Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +122,7 @@ pub enum MapType {
     /// `map[string]string`: the result of `split`.
     String,
     /// A named map type assignable to `map[string]interface {}`, such as Helm's `common.Values`.
-    Named(&'static str),
+    Named(&'static NamedType),
 }
 
 impl Value {
@@ -168,6 +177,22 @@ impl Value {
         Self::Map(Map::new(MapType::Any, entries))
     }
 
+    /// Returns the method `name` of a named map or slice type.
+    pub(crate) fn named_method(&self, name: &[u8]) -> Option<&'static Method> {
+        let ty = match self {
+            Self::Map(map) => match map.ty {
+                MapType::Named(ty) => ty,
+                _ => return None,
+            },
+            Self::List(list) => match list.ty() {
+                ListType::Named(ty) => ty,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        ty.method(name)
+    }
+
     /// Creates a native object.
     pub fn object(object: impl Object) -> Self {
         Self::Object(Rc::new(object))
@@ -201,28 +226,32 @@ impl From<String> for Value {
     }
 }
 
+impl ListData {
+    fn new(ty: ListType, nil: bool, items: Vec<Value>) -> Self {
+        let bytes = CONTAINER_BYTES + items.len() * size_of::<Value>();
+        live::add(bytes);
+        Self {
+            ty,
+            nil,
+            items,
+            sorted: OnceCell::new(),
+            bytes,
+        }
+    }
+}
+
 impl List {
     /// Creates a slice of type `ty`; the caller guarantees that the items match it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
-        Self(Rc::new(ListData {
-            ty,
-            nil: false,
-            items,
-            sorted: OnceCell::new(),
-        }))
+        Self(Rc::new(ListData::new(ty, false, items)))
     }
 
     /// Creates the nil slice of type `ty`: it prints as `[]` and is empty, but is `null` in JSON and does not
     /// equal an empty slice.
     #[must_use]
     pub fn nil(ty: ListType) -> Self {
-        Self(Rc::new(ListData {
-            ty,
-            nil: true,
-            items: Vec::new(),
-            sorted: OnceCell::new(),
-        }))
+        Self(Rc::new(ListData::new(ty, true, Vec::new())))
     }
 
     /// Reports whether this is a nil slice.
@@ -282,30 +311,42 @@ impl List {
     }
 }
 
+impl MapData {
+    fn new(entries: BTreeMap<Str, Value>, nil: bool) -> Self {
+        let mut data = Self {
+            entries,
+            nil,
+            written: false,
+            bytes: 0,
+        };
+        data.count();
+        data
+    }
+
+    /// Updates the counted size: a map grows after its creation.
+    fn count(&mut self) {
+        let bytes = CONTAINER_BYTES + self.entries.len() * ENTRY_BYTES;
+        live::add(bytes);
+        live::subtract(self.bytes);
+        self.bytes = bytes;
+    }
+}
+
 impl Map {
     /// Creates a map of type `ty`; the caller guarantees that the values match it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
-        let data = MapData {
-            entries,
-            nil: false,
-            written: false,
-        };
-        Self {
-            ty,
-            entries: Rc::new(RefCell::new(data)),
-        }
+        Self::from_data(ty, MapData::new(entries, false))
     }
 
     /// Creates the nil map of type `ty`: it prints as `map[]` and is empty, but is `null` in JSON and rejects
     /// writes.
     #[must_use]
     pub fn nil(ty: MapType) -> Self {
-        let data = MapData {
-            entries: BTreeMap::new(),
-            nil: true,
-            written: false,
-        };
+        Self::from_data(ty, MapData::new(BTreeMap::new(), true))
+    }
+
+    fn from_data(ty: MapType, data: MapData) -> Self {
         Self {
             ty,
             entries: Rc::new(RefCell::new(data)),
@@ -344,6 +385,7 @@ impl Map {
     #[must_use]
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
         let mut data = self.entries.borrow_mut();
+        data.count();
         if !std::mem::replace(&mut data.written, true) {
             crate::cycle::record_write(&self.entries);
         }
@@ -381,6 +423,7 @@ impl Map {
 /// Moves the children out before a tree is dropped, so that depth uses heap, not stack.
 impl Drop for MapData {
     fn drop(&mut self) {
+        live::subtract(self.bytes);
         drop_all(
             std::mem::take(&mut self.entries)
                 .into_values()
@@ -392,6 +435,7 @@ impl Drop for MapData {
 
 impl Drop for ListData {
     fn drop(&mut self) {
+        live::subtract(self.bytes);
         drop_all(
             std::mem::take(&mut self.items)
                 .into_iter()

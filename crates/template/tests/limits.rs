@@ -356,3 +356,55 @@ fn an_error_has_its_positions() {
     let error = run_with(Limits::default(), "a\n{{nope}}", Value::Nil).expect_err("an error");
     assert_eq!((error.at[0].line, error.at[0].column), (2, None));
 }
+
+/// Appends by copying, as Go does.
+fn append(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let mut items = call.list(0).map(|list| list.items().to_vec()).unwrap_or_default();
+    items.push(call.arg(1));
+    call.meter.allocate(items.len() * size_of::<Value>())?;
+    call.meter.consume_fuel(items.len() as u64)?;
+    Ok(Value::list(items))
+}
+
+#[test]
+fn only_live_values_take_memory() {
+    let run = |text: &str| {
+        let append = Function {
+            name: "append",
+            params: &[Type::Any, Type::Any],
+            variadic: false,
+            run: append,
+        };
+        let mut templates = TemplateSet::new();
+        templates.functions(FUNCTIONS);
+        templates.functions(&[append]);
+        templates.parse("t", text).expect("a template");
+        let limits = Limits {
+            memory: 4 << 20,
+            ..Limits::default()
+        };
+        execute(&templates, "t", Value::Nil, &mut Meter::new(limits), &mut NoHost)
+    };
+    // 4,000 lists of up to 4,000 items, of which two are live at a time.
+    let out = run("{{$l := list}}{{range 4000}}{{$l = append $l .}}{{end}}{{len $l}}").expect("fits");
+    println!(
+        "harden live-memory: {} appends within 4 MiB",
+        String::from_utf8_lossy(&out)
+    );
+    assert_eq!(out, b"4000");
+    // The same lists, all live.
+    let kept =
+        "{{$l := list}}{{$all := list}}{{range 4000}}{{$l = append $l .}}{{$all = append $all $l}}{{end}}";
+    let error = run(kept).expect_err("does not fit");
+    assert_eq!(error.limit_exceeded, Some(LimitExceeded::Memory));
+    // A map that grows.
+    let grown = "{{$d := dict}}{{range 100000}}{{$_ := set $d (print .) (list .)}}{{$_ = print .}}{{end}}";
+    let error = run(grown).expect_err("does not fit");
+    assert_eq!(error.limit_exceeded, Some(LimitExceeded::Memory));
+    // Strings of 1 MiB, one after the other, then all at once.
+    let one = "{{range 100}}{{$s := printf \"%1000000d\" .}}{{end}}";
+    run(one).expect("fits");
+    let all = "{{$l := list}}{{range 100}}{{$l = append $l (printf \"%1000000d\" .)}}{{end}}";
+    let error = run(all).expect_err("does not fit");
+    assert_eq!(error.limit_exceeded, Some(LimitExceeded::Memory));
+}

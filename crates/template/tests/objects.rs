@@ -62,7 +62,7 @@ impl Object for Files {
         GoKind::Map
     }
     fn field(&self, name: &str) -> Option<Value> {
-        (name == "a").then(|| Value::from("A"))
+        matches!(name, "a" | "b").then(|| Value::from(name.to_uppercase()))
     }
     fn print(&self) -> Str {
         Str::from("files")
@@ -70,11 +70,8 @@ impl Object for Files {
     fn plain(&self) -> Value {
         Value::Nil
     }
-    fn map_entries(&self) -> Vec<(Str, Value)> {
-        vec![
-            (Str::from("a"), Value::from("A")),
-            (Str::from("b"), Value::from("B")),
-        ]
+    fn map_keys(&self) -> Vec<Str> {
+        vec![Str::from("a"), Str::from("b")]
     }
 }
 

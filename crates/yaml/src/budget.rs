@@ -13,6 +13,8 @@ pub struct Budget {
     /// Nodes that come from aliases. Go's own rule (a share of all nodes that shrinks with their number)
     /// applies as well.
     pub alias_expansion: usize,
+    /// Bytes of scalars that come from aliases.
+    pub expanded_bytes: usize,
     /// Documents in a stream.
     pub documents: usize,
 }
@@ -24,6 +26,7 @@ impl Default for Budget {
             depth: 400,
             nodes: 8_000_000,
             alias_expansion: 400_000,
+            expanded_bytes: 16 << 20,
             documents: 100_000,
         }
     }

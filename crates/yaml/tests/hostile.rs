@@ -132,6 +132,7 @@ fn budgets() {
         depth: 5,
         nodes: 20,
         alias_expansion: 5,
+        expanded_bytes: 30,
         documents: 2,
     };
     let error_text = |text: &str| parse(text, &small).unwrap_err().to_string();
@@ -151,6 +152,10 @@ fn budgets() {
     assert_eq!(
         error_text("a: &a [1, 2]\nb: [*a, *a]"),
         format!("{prefix} 5 nodes from aliases")
+    );
+    assert_eq!(
+        error_text("a: &a 0123456789\nb: [*a, *a, *a, *a]"),
+        format!("{prefix} 30 bytes from aliases")
     );
     let error = parse_spanned("a\n---\nb\n---\nc\n", &small).unwrap_err();
     assert_eq!(error.to_string(), "more than 2 documents");

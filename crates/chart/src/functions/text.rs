@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_template::{Call, Failure, Value};
+use mainstay_template::{Call, Failure, Str, Value};
 use mainstay_yaml::{Budget, Error, JsonWriter, Numbers, YamlWriter};
 
 use super::toml::{self, TomlError};
+use crate::budget::budget;
 
 /// `toYaml`: an empty string if the value cannot be encoded.
 pub(super) fn to_yaml_function(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -24,25 +25,40 @@ pub(super) fn to_yaml_pretty(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// `mustToYaml`.
 pub(super) fn must_to_yaml(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = yaml(&call.arg(0), YamlWriter::v2(), call).map_err(|failure| match failure {
+    let mut text = marshal_yaml(&call.arg(0), call)?;
+    trim_line_break(&mut text);
+    Ok(Value::string(text))
+}
+
+/// Encodes `value` as `yaml.Marshal` does, with its final line break.
+pub(crate) fn marshal_yaml(value: &Value, call: &mut Call<'_>) -> Result<String, Failure> {
+    write_yaml(value, YamlWriter::v2(), call).map_err(|failure| match failure {
         Failure::Message(text) if text.starts_with("json:") => {
             Failure::message(format!("error marshaling into JSON: {text}"))
         }
         other => other,
-    })?;
-    Ok(Value::string(text))
+    })
 }
 
-fn yaml(value: &Value, mut writer: YamlWriter, call: &mut Call<'_>) -> Result<String, Failure> {
+fn yaml(value: &Value, writer: YamlWriter, call: &mut Call<'_>) -> Result<String, Failure> {
+    let mut text = write_yaml(value, writer, call)?;
+    trim_line_break(&mut text);
+    Ok(text)
+}
+
+fn write_yaml(value: &Value, mut writer: YamlWriter, call: &mut Call<'_>) -> Result<String, Failure> {
     value.emit(&mut writer, call.meter)?;
-    let mut text = writer
+    let text = writer
         .finish()
         .map_err(|error| Failure::message(error.to_string()))?;
+    call.meter.string(text.len())?;
+    Ok(text)
+}
+
+fn trim_line_break(text: &mut String) {
     if text.ends_with('\n') {
         text.pop();
     }
-    call.meter.string(text.len())?;
-    Ok(text)
 }
 
 /// `toJson`.
@@ -91,48 +107,62 @@ pub(super) fn must_to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// `fromToml`.
 pub(super) fn from_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = call.str(0);
-    call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(|error: TomlError| error_map(error.to_string())))
+    call.meter
+        .allocate(call.str(0).len().saturating_mul(TOML_BYTES))?;
+    parsed(call, |text, _| {
+        toml::read(&text.to_str_lossy()).unwrap_or_else(|error: TomlError| error_map(error.to_string()))
+    })
 }
 
 /// `fromYaml`.
 pub(super) fn from_yaml(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = call.str(0);
-    call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(or_error_map(mainstay_yaml::parse_map(&*text, &Budget::default())))
+    parsed(call, |text, budget| {
+        or_error_map(mainstay_yaml::parse_map(&**text, budget))
+    })
 }
 
 /// `fromJson`.
 pub(super) fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = call.str(0);
-    call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(or_error_map(mainstay_yaml::parse_json_map(
-        &*text,
-        Numbers::Float,
-        &Budget::default(),
-    )))
+    parsed(call, |text, budget| {
+        or_error_map(mainstay_yaml::parse_json_map(&**text, Numbers::Float, budget))
+    })
 }
 
 /// `fromYamlArray`.
 pub(super) fn from_yaml_array(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let text = call.str(0);
-    call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(or_error_list(mainstay_yaml::parse_list(
-        &*text,
-        &Budget::default(),
-    )))
+    parsed(call, |text, budget| {
+        or_error_list(mainstay_yaml::parse_list(&**text, budget))
+    })
 }
 
 /// `fromJsonArray`.
 pub(super) fn from_json_array(call: &mut Call<'_>) -> Result<Value, Failure> {
+    parsed(call, |text, budget| {
+        or_error_list(mainstay_yaml::parse_json_list(&**text, Numbers::Float, budget))
+    })
+}
+
+/// Memory per byte of TOML: the densest text is a list of digits.
+const TOML_BYTES: usize = 64;
+
+/// Memory of a node while a text is parsed: in the document, in the parsed tree and in the value.
+const NODE_BYTES: usize = 256;
+
+/// Parses the argument within the meter's limits: fuel by the size of text and result, memory by nodes.
+fn parsed(call: &mut Call<'_>, parse: impl FnOnce(&Str, &Budget) -> Value) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(or_error_list(mainstay_yaml::parse_json_list(
-        &*text,
-        Numbers::Float,
-        &Budget::default(),
-    )))
+    call.meter.consume_fuel(1 + text.len() as u64 / 4)?;
+    let before = call.meter.available_memory();
+    let limits = budget();
+    let budget = Budget {
+        nodes: limits.nodes.min(before / NODE_BYTES),
+        expanded_bytes: limits.expanded_bytes.min(before / 4),
+        ..limits
+    };
+    let value = parse(&text, &budget);
+    let created = before.saturating_sub(call.meter.available_memory());
+    call.meter.consume_fuel(created as u64 / 16)?;
+    Ok(value)
 }
 
 fn or_error_map(parsed: Result<mainstay_yaml::Map, Error>) -> Value {

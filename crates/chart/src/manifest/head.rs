@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_yaml::{Budget, Map, Numbers, Options, Position, Value};
+use mainstay_yaml::{Map, Numbers, Options, Position, Value};
 
+use crate::budget::budget;
 use crate::dialect::Dialect;
 use crate::error::{ChartError, SourceLocation};
 
@@ -56,7 +57,7 @@ impl Head {
         let options = Options {
             numbers: Numbers::Exact,
             strict: false,
-            budget: Budget::default(),
+            budget: budget(),
         };
         let value = mainstay_yaml::parse_with(document, &options).map_err(|error| HeadError {
             text: error.to_string(),

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mainstay_gostd::quote::quote;
-use mainstay_template::{Call, Failure, GoKind, List, ListType, Object, Signature, Str, Value};
+use mainstay_template::{
+    Call, Failure, GoKind, List, ListType, Method, NamedType, Object, Signature, Str, Type, Value,
+};
 
 use crate::dialect::Dialect;
 
@@ -25,7 +27,7 @@ impl Capabilities {
     #[must_use]
     pub fn offline(dialect: Dialect) -> Self {
         Self {
-            kube_version: KubeVersion::default_for(dialect),
+            kube_version: KubeVersion::offline(),
             api_versions: super::versions::KNOWN.iter().map(ToString::to_string).collect(),
             helm_version: HelmVersion::default_for(dialect),
         }
@@ -46,14 +48,13 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    fn default_for(dialect: Dialect) -> Self {
-        let minor = dialect.default_kube_minor();
-        let version = format!("v1.{minor}.0");
+    /// Returns the version that releases of Helm assume without a cluster: that of their client library.
+    fn offline() -> Self {
         Self {
-            normalized: version.clone(),
-            version,
+            version: "v1.36.0".into(),
+            normalized: "v1.36.0".into(),
             major: "1".into(),
-            minor: minor.into(),
+            minor: "36".into(),
         }
     }
 
@@ -180,12 +181,38 @@ impl HelmVersion {
         Self {
             version: dialect.helm_version().into(),
             git_commit: String::new(),
-            git_tree_state: String::new(),
+            git_tree_state: "clean".into(),
             go_version: "go1.26.8".into(),
             kube_client_version: dialect.kube_client_version().map(Into::into),
         }
     }
 }
+
+/// The type of `.Capabilities.APIVersions` in Helm 3.
+pub(crate) static HELM3_VERSION_SET: NamedType = NamedType {
+    name: "chartutil.VersionSet",
+    methods: &[HAS],
+};
+
+/// The type of `.Capabilities.APIVersions` in Helm 4.
+pub(crate) static HELM4_VERSION_SET: NamedType = NamedType {
+    name: "common.VersionSet",
+    methods: &[HAS],
+};
+
+const HAS: Method = Method {
+    name: "Has",
+    signature: Signature {
+        params: &[Type::String],
+        variadic: false,
+    },
+    run: |receiver, call| {
+        let wanted = call.str(0);
+        let is_wanted = |item: &Value| matches!(item, Value::String(text) if *text == wanted);
+        let found = matches!(receiver, Value::List(list) if list.items().iter().any(is_wanted));
+        Ok(Value::Bool(found))
+    },
+};
 
 /// Returns `.Capabilities`, a pointer to a struct in Go.
 pub(crate) fn object(capabilities: &Capabilities, dialect: Dialect) -> Value {
@@ -208,6 +235,7 @@ pub(crate) fn object(capabilities: &Capabilities, dialect: Dialect) -> Value {
     })
 }
 
+#[derive(Clone)]
 struct CapabilitiesObject {
     kube_version: Value,
     api_versions: Value,
@@ -233,7 +261,23 @@ impl Object for CapabilitiesObject {
         }
     }
 
+    fn method(&self, name: &str) -> Option<Signature> {
+        (name == "Copy").then_some(Signature {
+            params: &[],
+            variadic: false,
+        })
+    }
+
+    /// `Copy`. Templates cannot write to a copy, so it equals the original.
+    fn call(&self, _name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
+        Ok(Value::object(self.clone()))
+    }
+
     fn print(&self) -> Str {
+        format!("&{}", self.print_addressed()).into()
+    }
+
+    fn print_addressed(&self) -> Str {
         let text = |value: &Value| match value {
             Value::Object(object) => object.print().to_string(),
             Value::List(list) => {

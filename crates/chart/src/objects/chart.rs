@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use mainstay_template::{GoKind, List, ListType, Map, MapType, Object, Str, Value};
+use mainstay_template::{
+    Call, Failure, GoKind, List, ListType, Map, MapType, NamedType, Object, Signature, Str, Value,
+};
 
 use crate::dialect::Dialect;
 use crate::metadata::{Dependency, ImportValue, Maintainer, Metadata};
@@ -22,11 +25,21 @@ pub(crate) fn object(metadata: &Metadata, is_root: bool, dialect: Dialect) -> Va
     } else {
         Value::object(Struct {
             type_name: "struct { chart.Metadata; IsRoot bool }",
-            fields,
-            is_root: Some(is_root),
+            fields: fields.into(),
+            role: Role::Chart { is_root },
         })
     }
 }
+
+static MAINTAINERS: NamedType = NamedType {
+    name: "[]*chart.Maintainer",
+    methods: &[],
+};
+
+static DEPENDENCIES: NamedType = NamedType {
+    name: "[]*chart.Dependency",
+    methods: &[],
+};
 
 /// A field of a Go struct: its Go name, its YAML name and its value.
 struct Field {
@@ -116,11 +129,7 @@ impl Builder {
                 text("URL", "url", &maintainer.url),
             ]
         };
-        self.structs(
-            "*chart.Maintainer",
-            "[]*chart.Maintainer",
-            maintainers.iter().map(fields),
-        )
+        self.structs("*chart.Maintainer", &MAINTAINERS, maintainers.iter().map(fields))
     }
 
     fn dependencies(&self, dependencies: &[Dependency]) -> Value {
@@ -151,7 +160,7 @@ impl Builder {
         };
         self.structs(
             "*chart.Dependency",
-            "[]*chart.Dependency",
+            &DEPENDENCIES,
             dependencies.iter().map(fields),
         )
     }
@@ -160,7 +169,7 @@ impl Builder {
     fn structs(
         &self,
         item: &'static str,
-        slice: &'static str,
+        slice: &'static NamedType,
         structs: impl Iterator<Item = Vec<Field>>,
     ) -> Value {
         if self.dialect.shows_chart_as_map() {
@@ -169,8 +178,8 @@ impl Builder {
         let object = |fields| {
             Value::object(Struct {
                 type_name: item,
-                fields,
-                is_root: None,
+                fields: Vec::into(fields),
+                role: Role::Item,
             })
         };
         Value::List(List::new(ListType::Named(slice), structs.map(object).collect()))
@@ -210,9 +219,19 @@ fn by_go_name(fields: Vec<Field>) -> Value {
 /// A Go struct, as Helm 3 passes it to templates.
 struct Struct {
     type_name: &'static str,
-    fields: Vec<Field>,
-    /// `IsRoot` of the struct that wraps the metadata; `None` for nested structs.
-    is_root: Option<bool>,
+    fields: Rc<[Field]>,
+    role: Role,
+}
+
+/// What a struct is part of.
+#[derive(Clone, Copy)]
+enum Role {
+    /// `.Chart`, which embeds the metadata.
+    Chart { is_root: bool },
+    /// `.Chart.Metadata`.
+    Metadata,
+    /// A maintainer or a dependency, by pointer.
+    Item,
 }
 
 impl Object for Struct {
@@ -221,16 +240,20 @@ impl Object for Struct {
     }
 
     fn go_kind(&self) -> GoKind {
-        if self.is_root.is_some() {
-            GoKind::Struct
-        } else {
-            GoKind::Pointer
+        match self.role {
+            Role::Chart { .. } | Role::Metadata => GoKind::Struct,
+            Role::Item => GoKind::Pointer,
         }
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        match (name, self.is_root) {
-            ("IsRoot", Some(is_root)) => Some(Value::Bool(is_root)),
+        match (name, self.role) {
+            ("IsRoot", Role::Chart { is_root }) => Some(Value::Bool(is_root)),
+            ("Metadata", Role::Chart { .. }) => Some(Value::object(Self {
+                type_name: "chart.Metadata",
+                fields: Rc::clone(&self.fields),
+                role: Role::Metadata,
+            })),
             _ => self
                 .fields
                 .iter()
@@ -239,12 +262,27 @@ impl Object for Struct {
         }
     }
 
+    /// `Validate` is a method of the pointer types, and the metadata is not addressable.
+    fn method(&self, name: &str) -> Option<Signature> {
+        (name == "Validate" && matches!(self.role, Role::Item)).then_some(Signature {
+            params: &[],
+            variadic: false,
+        })
+    }
+
+    /// `Validate` of a chart that was loaded returns no error.
+    fn call(&self, _name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
+        Ok(Value::object(NoError))
+    }
+
     /// Go prints addresses for the nested pointers, which templates cannot depend on.
     fn print(&self) -> Str {
         let texts: Vec<String> = self.fields.iter().map(|field| format(&field.value)).collect();
-        match self.is_root {
-            Some(is_root) => format!("{{{{{}}} {is_root}}}", texts.join(" ")).into(),
-            None => format!("&{{{}}}", texts.join(" ")).into(),
+        let texts = texts.join(" ");
+        match self.role {
+            Role::Chart { is_root } => format!("{{{{{texts}}} {is_root}}}").into(),
+            Role::Metadata => format!("{{{texts}}}").into(),
+            Role::Item => format!("&{{{texts}}}").into(),
         }
     }
 
@@ -257,18 +295,46 @@ impl Object for Struct {
         )
     }
 
-    /// Every field is `omitempty`.
+    /// Every field is `omitempty`, except a dependency's repository.
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
-        let present = self.fields.iter().filter(|field| !is_empty(&field.value));
-        let root = self
-            .is_root
-            .map(|is_root| (Str::from("IsRoot"), Value::Bool(is_root)));
+        let is_present = |field: &&Field| field.key == "repository" || !is_empty(&field.value);
+        let present = self.fields.iter().filter(is_present);
+        let root = match self.role {
+            Role::Chart { is_root } => Some((Str::from("IsRoot"), Value::Bool(is_root))),
+            Role::Metadata | Role::Item => None,
+        };
         Some(
             present
                 .map(|field| (Str::from(field.key), field.value.clone()))
                 .chain(root)
                 .collect(),
         )
+    }
+}
+
+/// A nil `error`, which prints as `<nil>` and is false.
+struct NoError;
+
+impl Object for NoError {
+    fn type_name(&self) -> Cow<'static, str> {
+        "<nil>".into()
+    }
+
+    /// The kind whose truth is that of [`Object::plain`].
+    fn go_kind(&self) -> GoKind {
+        GoKind::Number
+    }
+
+    fn field(&self, _name: &str) -> Option<Value> {
+        None
+    }
+
+    fn print(&self) -> Str {
+        "<nil>".into()
+    }
+
+    fn plain(&self) -> Value {
+        Value::Nil
     }
 }
 

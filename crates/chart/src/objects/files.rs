@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mainstay_template::{Call, Failure, GoKind, Map, MapType, Object, Signature, Str, Type, Value};
+use mainstay_template::{
+    Call, ENTRY_BYTES, Failure, GoKind, LimitExceeded, Map, MapType, Meter, Object, Signature, Str, Type,
+    Value, encode_base64,
+};
 
 use super::glob::Glob;
 use crate::chart::File;
@@ -42,6 +45,27 @@ impl Files {
         Self {
             by_name: Rc::new(by_name),
             dialect: self.dialect,
+        }
+    }
+
+    /// Consumes fuel and memory for the result of a method.
+    fn charge(&self, method: &str, name: &[u8], meter: &mut Meter) -> Result<(), LimitExceeded> {
+        let size = self.get(name).map_or(0, |data| data.len());
+        let total = || self.by_name.values().map(|data| data.len()).sum::<usize>();
+        match method {
+            // An entry of the map for each file.
+            "Glob" => {
+                let names: usize = self.by_name.keys().map(String::len).sum();
+                meter.consume_fuel((self.by_name.len() + names) as u64)?;
+                meter.retain(self.by_name.len() * ENTRY_BYTES + names)
+            }
+            // A value for each byte or, at worst, for each second byte.
+            "GetBytes" | "Lines" => {
+                meter.consume_fuel(size as u64)?;
+                meter.allocate(size.saturating_mul(size_of::<Value>()))
+            }
+            "AsConfig" | "AsSecrets" => meter.allocate(total().saturating_mul(3)),
+            _ => Ok(()),
         }
     }
 
@@ -107,33 +131,34 @@ impl Object for Files {
 
     fn call(&self, name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
         let argument = call.str(0);
+        self.charge(name, &argument, call.meter)?;
         match name {
             "Get" => Ok(Value::string(self.get(&argument).cloned().unwrap_or_default())),
             "GetBytes" => Ok(Value::bytes(self.get(&argument).map_or(&[], |data| data))),
             "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
             "Lines" => self.lines(&argument),
             "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),
-            _ => crate::functions::to_yaml(&self.flattened(Value::bytes), call),
+            _ => crate::functions::to_yaml(&self.flattened(|data| Value::string(encode_base64(data))), call),
         }
     }
 
+    /// The names identify the files of one chart. The engine prints maps by their entries.
     fn print(&self) -> Str {
-        let entry = |(name, data): (&String, &Arc<[u8]>)| {
-            let numbers: Vec<String> = data.iter().map(u8::to_string).collect();
-            format!("{name}:[{}]", numbers.join(" "))
-        };
-        let entries: Vec<String> = self.by_name.iter().map(entry).collect();
-        format!("map[{}]", entries.join(" ")).into()
+        let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+        format!("map[{}]", names.join(" ")).into()
     }
 
     fn plain(&self) -> Value {
-        Value::map(self.map_entries().into_iter().collect())
+        let entry = |(name, data): (&String, &Arc<[u8]>)| (Str::from(name.as_str()), Value::bytes(data));
+        Value::map(self.by_name.iter().map(entry).collect())
     }
 
-    fn map_entries(&self) -> Vec<(Str, Value)> {
-        self.by_name
-            .iter()
-            .map(|(name, data)| (name.as_str().into(), Value::bytes(data)))
-            .collect()
+    fn plain_bytes(&self) -> usize {
+        let total: usize = self.by_name.values().map(|data| data.len()).sum();
+        total.saturating_mul(size_of::<Value>())
+    }
+
+    fn map_keys(&self) -> Vec<Str> {
+        self.by_name.keys().map(|name| name.as_str().into()).collect()
     }
 }

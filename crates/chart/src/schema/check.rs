@@ -16,12 +16,16 @@ use super::draft::Draft;
 use super::node::{Compiled, Node, NodeId};
 use super::number::{compare, is_multiple, show, show_count};
 use super::outcome::{Failure, Kind, quote, quote_all};
-use value::{display, enum_text, equal, has_type, missing, type_of};
+use value::{count_comparisons, display, enum_text, equal, has_type, missing, type_of};
 
 /// Maximum nesting of schemas during validation.
 const MAX_DEPTH: usize = 400;
-/// Maximum number of schemas evaluated.
-const MAX_STEPS: usize = 300_000;
+/// Maximum cost of a validation, in comparisons of two scalars or bytes of messages.
+const MAX_STEPS: usize = 20_000_000;
+/// Cost of evaluating a schema.
+const SCHEMA_STEPS: usize = 64;
+/// Bytes that are matched, copied or compared in one step.
+const BYTES_PER_STEP: usize = 8;
 
 /// Reason why values are not accepted.
 pub(super) enum CheckError {
@@ -153,11 +157,38 @@ impl Checker<'_> {
         omit_messages: bool,
         track_unevaluated: bool,
     ) -> Checked {
-        self.steps.set(self.steps.get() + 1);
-        if self.limit_exceeded.get() || self.steps.get() > MAX_STEPS || scope.depth > MAX_DEPTH {
+        let path: usize = at.iter().map(String::len).sum();
+        self.spend(SCHEMA_STEPS + children(value) + path / BYTES_PER_STEP);
+        if scope.depth > MAX_DEPTH {
             self.limit_exceeded.set(true);
+        }
+        if self.limit_exceeded.get() {
             return Ok(Unevaluated::default());
         }
+        let result = self.evaluate(scope, value, at, omit_messages, track_unevaluated);
+        if let Err(failure) = &result {
+            self.spend(failure.message_bytes());
+        }
+        result
+    }
+
+    /// Counts work against the limit. Values are rejected once it is exceeded.
+    fn spend(&self, steps: usize) {
+        let spent = self.steps.get().saturating_add(steps);
+        self.steps.set(spent);
+        if spent > MAX_STEPS {
+            self.limit_exceeded.set(true);
+        }
+    }
+
+    fn evaluate(
+        &self,
+        scope: &Scope<'_>,
+        value: &Value,
+        at: &[String],
+        omit_messages: bool,
+        track_unevaluated: bool,
+    ) -> Checked {
         let Some(node) = self.compiled.nodes.get(scope.node) else {
             return Ok(Unevaluated::default());
         };
@@ -191,7 +222,10 @@ impl Checker<'_> {
         match value {
             Value::Map(map) => self.object(&mut visit, map),
             Value::List(items) => self.list(&mut visit, items),
-            Value::String(text) => string(&mut visit, text),
+            Value::String(text) => {
+                self.spend(text.len() / BYTES_PER_STEP);
+                string(&mut visit, text);
+            }
             Value::Int(_) | Value::Uint(_) | Value::Float(_) => numeric(&mut visit),
             Value::Null | Value::Bool(_) => {}
         }
@@ -236,17 +270,25 @@ impl Checker<'_> {
             return Some(visit.failure(text));
         }
         if let Some(allowed) = &node.allowed
-            && !allowed.iter().any(|item| equal(value, item))
+            && !self.is_allowed(value, allowed)
         {
             return Some(visit.failure(enum_text(allowed)));
         }
         let format = node.format.as_ref()?;
+        self.spend(format_steps(format.name(), value));
         let error = format.check(value).err()?;
         Some(visit.failure(format!(
             "{} is not valid {}: {error}",
             display(value),
             format.name()
         )))
+    }
+
+    fn is_allowed(&self, value: &Value, allowed: &[Value]) -> bool {
+        allowed.iter().any(|item| {
+            self.spend(count_comparisons(value, item));
+            !self.limit_exceeded.get() && equal(value, item)
+        })
     }
 
     fn keyword_path(&self, scope: &Scope<'_>) -> String {
@@ -462,6 +504,25 @@ impl Visit<'_, '_> {
                 causes: self.failures,
             }),
         }
+    }
+}
+
+/// Returns the cost of checking a format: a regular expression is compiled.
+fn format_steps(name: &str, value: &Value) -> usize {
+    let bytes = value.as_str().map_or(0, str::len);
+    if name == "regex" {
+        2_000 + 8 * bytes
+    } else {
+        bytes / BYTES_PER_STEP
+    }
+}
+
+/// Returns the number of items or entries.
+fn children(value: &Value) -> usize {
+    match value {
+        Value::List(items) => items.len(),
+        Value::Map(map) => map.len(),
+        _ => 0,
     }
 }
 

@@ -64,7 +64,12 @@ struct Compiler<'w> {
     warnings: &'w mut Vec<Warning>,
     /// Whether formats are checked in all drafts, as in metaschemas.
     assert_formats: bool,
+    /// Memory of the compiled patterns.
+    pattern_bytes: usize,
 }
+
+/// Maximum memory of all patterns of a schema.
+const MAX_PATTERN_BYTES: usize = 64 << 20;
 
 /// The schema being compiled.
 struct Current<'a> {
@@ -84,7 +89,21 @@ impl Compiler<'_> {
             by_location: BTreeMap::new(),
             warnings,
             assert_formats,
+            pattern_bytes: 0,
         }
+    }
+
+    fn regex(&mut self, here: &Current<'_>, keyword: &str, text: &str) -> Result<Regex, SchemaError> {
+        let regex = Regex::compile(text).map_err(|reason| SchemaError::Regex {
+            pattern: text.into(),
+            location: location(here.url, &at(here, &[keyword])),
+            reason,
+        })?;
+        self.pattern_bytes = self.pattern_bytes.saturating_add(regex.memory());
+        if self.pattern_bytes > MAX_PATTERN_BYTES {
+            return Err(SchemaError::TooManySteps);
+        }
+        Ok(regex)
     }
 
     /// Adds a document after validating it against its metaschema.
@@ -200,7 +219,7 @@ impl Compiler<'_> {
         node.properties = self.map(here, "properties");
         for (text, id) in self.map(here, "patternProperties") {
             node.pattern_properties
-                .push((regex(here, "patternProperties", &text)?, id));
+                .push((self.regex(here, "patternProperties", &text)?, id));
         }
         node.additional_properties = self.extra(here, "additionalProperties");
         if let Some(Value::Map(map)) = here.map.get("dependencies") {
@@ -229,7 +248,7 @@ impl Compiler<'_> {
         node.max_length = count(here, "maxLength");
         if let Some(text) = here.map.get("pattern").and_then(Value::as_str) {
             node.pattern = Some(Pattern {
-                regex: regex(here, "pattern", text)?,
+                regex: self.regex(here, "pattern", text)?,
                 text: text.into(),
             });
         }
@@ -398,14 +417,6 @@ fn check_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(),
 
 fn at(here: &Current<'_>, tokens: &[&str]) -> String {
     format!("{}{}", here.pointer, pointer(tokens))
-}
-
-fn regex(here: &Current<'_>, keyword: &str, text: &str) -> Result<Regex, SchemaError> {
-    Regex::compile(text).map_err(|reason| SchemaError::Regex {
-        pattern: text.into(),
-        location: location(here.url, &at(here, &[keyword])),
-        reason,
-    })
 }
 
 /// Returns the known type names in the order of messages.

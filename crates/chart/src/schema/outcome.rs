@@ -39,6 +39,15 @@ impl Failure {
         out
     }
 
+    /// Returns the bytes of the message and of the messages of the direct causes.
+    pub(super) fn message_bytes(&self) -> usize {
+        let own = |failure: &Self| match &failure.kind {
+            Kind::Text(text) => text.len(),
+            Kind::Group | Kind::Reference => 0,
+        };
+        self.causes.iter().map(own).sum::<usize>() + own(self)
+    }
+
     fn display(&self, mut indent: usize, out: &mut String) {
         let skipped = matches!(self.kind, Kind::Reference) && self.causes.len() == 1;
         if !skipped {

@@ -1,6 +1,8 @@
 //! Parses the first JSON value of a text, as Go's streaming decoder does.
 
-use mainstay_yaml::{Budget, Error, Numbers, Value, parse_json};
+use mainstay_yaml::{Error, Numbers, Value, parse_json};
+
+use crate::budget::budget;
 
 /// Returns the first value of `text` and its length in bytes, including leading blanks.
 pub(super) fn first_value(text: &str) -> Result<(Value, usize), Error> {
@@ -8,7 +10,7 @@ pub(super) fn first_value(text: &str) -> Result<(Value, usize), Error> {
     let blanks = text.len() - body.len();
     let length = extent(body.as_bytes());
     let first = body.get(..length).unwrap_or(body);
-    let value = parse_json(first, Numbers::Float, &Budget::default())?;
+    let value = parse_json(first, Numbers::Float, &budget())?;
     Ok((value, blanks + length))
 }
 

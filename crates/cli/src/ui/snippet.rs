@@ -30,10 +30,12 @@ pub(crate) fn draw(excerpt: &Excerpt<'_>, mark: Mark) -> String {
         Mark::Warning => Level::WARNING,
         Mark::Note => Level::NOTE,
     };
-    let snippet = Snippet::source(excerpt.text).line_start(excerpt.line);
-    let snippet = match excerpt.indent {
+    let clipped = clip(excerpt);
+    let snippet = Snippet::source(&clipped.text).line_start(excerpt.line);
+    let snippet = match clipped.indent {
         Some(indent) => {
-            let span = bytes(excerpt.text, indent)..bytes(excerpt.text, indent + excerpt.width);
+            let text = &clipped.text;
+            let span = bytes(text, indent)..bytes(text, indent + clipped.width);
             snippet.annotation(AnnotationKind::Primary.span(span))
         }
         None => snippet.annotation(AnnotationKind::Visible.span(0..0)),
@@ -42,6 +44,36 @@ pub(crate) fn draw(excerpt: &Excerpt<'_>, mark: Mark) -> String {
     let text = Renderer::styled().render(&[group]);
     let lines = text.lines().flat_map(|line| [line, "\n"]);
     lines.collect()
+}
+
+/// Characters of a source line before and after the caret that are shown.
+const SHOWN_BEFORE: usize = 120;
+const SHOWN_AFTER: usize = 120;
+
+/// The shown part of a source line.
+struct Clipped {
+    text: String,
+    indent: Option<usize>,
+    width: usize,
+}
+
+/// Cuts a line that is too long to read, with an ellipsis at each cut.
+fn clip(excerpt: &Excerpt<'_>) -> Clipped {
+    let indent = excerpt.indent.unwrap_or_default();
+    let start = indent.saturating_sub(SHOWN_BEFORE);
+    let mut shown = excerpt.text.chars().skip(start);
+    let mut text = String::from(if start > 0 { "…" } else { "" });
+    text.extend(shown.by_ref().take(indent - start + SHOWN_AFTER));
+    if shown.next().is_some() {
+        text.push('…');
+    }
+    Clipped {
+        text,
+        indent: excerpt
+            .indent
+            .map(|indent| indent - start + usize::from(start > 0)),
+        width: excerpt.width.min(SHOWN_AFTER),
+    }
 }
 
 /// Returns the byte offset of a character.
@@ -76,6 +108,20 @@ mod tests {
             ..excerpt
         };
         check(&end, "   |\n12 | a:\n   |   ^\n");
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let text = format!("{}b{}", "a".repeat(1_000_000), "c".repeat(1_000_000));
+        let excerpt = Excerpt {
+            line: 1,
+            text: &text,
+            indent: Some(1_000_000),
+            width: 1,
+        };
+        let (before, after) = ("a".repeat(120), "c".repeat(119));
+        let blanks = " ".repeat(122);
+        check(&excerpt, &format!("  |\n1 | …{before}b{after}…\n  |{blanks}^\n"));
     }
 
     #[test]

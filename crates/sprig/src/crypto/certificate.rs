@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mainstay_template::{Call, Failure, Function, GoKind, List, Object, Str, Type, Value};
+use mainstay_template::{
+    Call, Failure, Function, GoKind, LimitExceeded, List, Meter, Object, Str, Type, Value,
+};
 
 use super::drbg::Stream;
 use super::error::PairError;
@@ -15,6 +17,9 @@ use super::{RSA_2048_STEPS, SIGN_STEPS, pem};
 use crate::encoding::decode_base64;
 use crate::table::fixed;
 use crate::text;
+
+/// Fuel per cubed kilobyte of a key's PEM text, which has two of them for 2048 bits and thirteen for 16384.
+const KEY_STEPS: u64 = 40_000;
 
 const CERTIFICATE: Type = Type::Object("sprig.certificate");
 const NAMED: &[Type] = &[Type::String, Type::ListOfAny, Type::ListOfAny, Type::Int];
@@ -105,6 +110,9 @@ fn self_signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure
 
 fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
     let key = subject_key(call, key)?;
+    if let Some(pair) = call.args.get(4).and_then(Value::native::<Certificate>) {
+        charge_key(call.meter, &pair.key)?;
+    }
     let (issuer, signer) = signer(call, 4).map_err(|error| Failure::message(error.to_string()))?;
     let template = template(call, Some((1, 2)), 3)?;
     finish(call, &template, &key, Some((&issuer, &signer)))
@@ -114,6 +122,7 @@ fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
 fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
     call.meter.consume_fuel(SIGN_STEPS)?;
     if let Some(index) = index {
+        charge_key(call.meter, &call.str(index))?;
         let key = PrivateKey::from_pem(&call.str(index));
         return key.map_err(|error| Failure::message(format!("parsing private key: {error}")));
     }
@@ -121,6 +130,12 @@ fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, 
     let key = RsaKey::generate(2_048, &mut Stream::new(call.host));
     key.map(PrivateKey::Rsa)
         .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
+}
+
+/// Consumes fuel for checking and using a key: the cost grows with the cube of its size.
+fn charge_key(meter: &mut Meter, pem: &[u8]) -> Result<(), LimitExceeded> {
+    let kilobytes = 1 + pem.len() as u64 / 1_024;
+    meter.consume_fuel(kilobytes.saturating_pow(3).saturating_mul(KEY_STEPS))
 }
 
 /// Returns the issuer and key of the certificate in argument `index`.
@@ -215,6 +230,7 @@ fn finish(
 
 fn build_custom(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.meter.consume_fuel(SIGN_STEPS)?;
+    charge_key(call.meter, &call.str(1))?;
     checked_pair(&call.str(0), &call.str(1))
         .map(Value::object)
         .map_err(|error| Failure::message(error.to_string()))

@@ -49,6 +49,16 @@ impl Program {
         })
     }
 
+    /// Whether [`Program::cached`] returns a program for `text` without compiling it.
+    pub(crate) fn is_cached(text: &[u8]) -> bool {
+        MEMORY.with_borrow(|memory| memory.programs.contains_key(text))
+    }
+
+    /// Returns the size in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.regex.memory_usage()
+    }
+
     fn compile(text: &[u8]) -> Result<Self, RegexError> {
         let parsed = parse(text)?;
         let config = Regex::config()

@@ -7,7 +7,7 @@ use super::{Callback, Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::builtin::{self, Builtin};
 use crate::function::{Call, Failure, Function, Type};
-use crate::object::{Object, Signature};
+use crate::object::{Method, Object, Signature};
 use crate::set::Callable;
 use crate::slot::Slot;
 use crate::value::Value;
@@ -21,6 +21,8 @@ pub(super) enum Callee<'c> {
     Builtin(Builtin),
     Function(&'c Function),
     Method(&'c Rc<dyn Object>, Signature),
+    /// A method of a named map or slice, and its receiver.
+    Named(&'static Method, &'c Value),
 }
 
 impl Callee<'_> {
@@ -30,6 +32,7 @@ impl Callee<'_> {
             Self::Builtin(builtin) => return builtin.arity(),
             Self::Function(function) => (function.params.len(), function.variadic),
             Self::Method(_, signature) => (signature.params.len(), signature.variadic),
+            Self::Named(method, _) => (method.signature.params.len(), method.signature.variadic),
         };
         (params - usize::from(variadic && params > 0), variadic)
     }
@@ -39,6 +42,7 @@ impl Callee<'_> {
             Self::Builtin(builtin) => return builtin.want(index).map_or(Want::Reflection, Want::Type),
             Self::Function(function) => function.params,
             Self::Method(_, signature) => signature.params,
+            Self::Named(method, _) => method.signature.params,
         };
         Want::Type(params.get(index).or(params.last()).copied().unwrap_or(Type::Any))
     }
@@ -132,6 +136,9 @@ impl<'a> Run<'a> {
                 let method = String::from_utf8_lossy(name);
                 self.call_native(dot, callee, args, last, |call| object.call(&method, call))?
             }
+            Callee::Named(method, receiver) => {
+                self.call_native(dot, callee, args, last, |call| (method.run)(receiver, call))?
+            }
         };
         result.map_err(|failure| {
             self.at = Some(node);
@@ -164,7 +171,11 @@ impl<'a> Run<'a> {
         let result = run(&mut call);
         values.clear();
         self.spare.push(values);
-        Ok(result.map(Slot::result))
+        // A function may create values of which it knows the size only afterwards.
+        Ok(result.and_then(|value| {
+            self.meter.allocate(0)?;
+            Ok(Slot::result(value))
+        }))
     }
 
     fn call_builtin(

@@ -22,6 +22,9 @@ pub(super) fn dig<R>(
 ) -> Option<R> {
     let Value::Map(map) = of else { return None };
     let (first, rest) = names.split_first()?;
+    if of.named_method(first).is_some() {
+        return None;
+    }
     let entries = map.entries();
     let value = entries.get(first);
     if rest.is_empty() {
@@ -372,6 +375,10 @@ impl<'a> Run<'a> {
             (Held::Nowhere, _) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
             (Held::Nowhere, _) => self.fail(format!("invalid value; expected {}", ty.name())),
             (_, Value::Nil) if ty == Type::Any => Ok(value),
+            // An assignment to an unnamed map type drops the name.
+            (_, Value::Map(map)) if ty == Type::MapOfAny && matches!(map.ty(), MapType::Named(_)) => {
+                Ok(Slot::bare(Value::Map(map.retyped(MapType::Any))))
+            }
             (_, inner) if !matches!(inner, Value::Nil) && ty.admits(inner) => Ok(value),
             (_, Value::Nil) => self.wrong_type(ty, "interface {}"),
             (_, inner) => self.wrong_type(ty, &inner.type_name()),

@@ -1,17 +1,15 @@
 //! Fields, map entries and methods.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::call::Callee;
 use super::{Run, Step};
 use crate::ast::NodeId;
-use crate::function::{Call, Failure, Type};
-use crate::object::{GoKind, Object, Signature};
+use crate::object::{GoKind, Object};
 use crate::set::MissingKey;
 use crate::slot::{Held, Slot};
 use crate::string::Str;
-use crate::value::{List, ListType, MapType, Value};
+use crate::value::{MapType, Value};
 use mainstay_gostd::quote::quote;
 
 /// The field access being evaluated, and the fields after it.
@@ -20,45 +18,6 @@ struct Place<'n> {
     dot: &'n Slot,
     node: NodeId,
     args: &'n [NodeId],
-}
-
-/// A named slice of strings, for the only method that such a type has in Helm: `.Capabilities.APIVersions.Has
-/// "apps/v1"`.
-struct StringSet(List);
-
-impl Object for StringSet {
-    fn type_name(&self) -> Cow<'static, str> {
-        Value::List(self.0.clone()).type_name()
-    }
-
-    fn go_kind(&self) -> GoKind {
-        GoKind::Struct
-    }
-
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
-    fn method(&self, name: &str) -> Option<Signature> {
-        (name == "Has").then_some(Signature {
-            params: &[Type::String],
-            variadic: false,
-        })
-    }
-
-    fn call(&self, _name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
-        let wanted = call.str(0);
-        let is_wanted = |item: &Value| matches!(item, Value::String(text) if *text == wanted);
-        Ok(Value::Bool(self.0.items().iter().any(is_wanted)))
-    }
-
-    fn print(&self) -> Str {
-        Str::default()
-    }
-
-    fn plain(&self) -> Value {
-        Value::List(self.0.clone())
-    }
 }
 
 impl Run<'_> {
@@ -82,6 +41,10 @@ impl Run<'_> {
     }
 
     fn field(&mut self, place: Place<'_>, of: &Slot, name: &Str, last: Option<Slot>) -> Step<Slot> {
+        if let Some(method) = of.value.named_method(name) {
+            let callee = Callee::Named(method, &of.value);
+            return self.call(place.dot, callee, place.node, name, place.args, last);
+        }
         match (&of.value, of.held) {
             (Value::Map(map), _) => {
                 if !place.args.is_empty() || last.is_some() {
@@ -98,12 +61,6 @@ impl Run<'_> {
             (Value::Object(object), _) => {
                 let object = Rc::clone(object);
                 self.object_field(place, of, &object, name, last)
-            }
-            (Value::List(items), _)
-                if matches!(items.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" =>
-            {
-                let set: Rc<dyn Object> = Rc::new(StringSet(items.clone()));
-                self.object_field(place, of, &set, name, last)
             }
             (_, Held::Nowhere) if self.missing_key == MissingKey::Error => {
                 self.fail(format!("nil data; no entry for key {}", quote(name)))

@@ -181,11 +181,12 @@ impl<'a> Run<'a> {
             }
             Value::Map(map) => self.entries(parts, map)?,
             Value::Object(object) if object.go_kind() == GoKind::Map => {
-                let entries = object.map_entries().into_iter();
-                self.each(
-                    parts,
-                    entries.map(|(key, value)| (Slot::bare(Value::String(key)), Slot::bare(value))),
-                )?
+                let keys = object.map_keys().into_iter();
+                let entry = |key: crate::string::Str| {
+                    let value = object.field(&key.to_str_lossy()).unwrap_or_default();
+                    (Slot::bare(Value::String(key)), Slot::bare(value))
+                };
+                self.each(parts, keys.map(entry))?
             }
             Value::Nil => false,
             other => {

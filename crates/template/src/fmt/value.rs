@@ -1,5 +1,7 @@
 //! Formatting of one value with one verb, at any depth.
 
+use std::borrow::Borrow;
+
 use super::Printer;
 use super::integer::Whole;
 use crate::limit::LimitExceeded;
@@ -148,10 +150,10 @@ impl Printer<'_> {
         )
     }
 
-    fn entries<'e>(
+    fn entries<K: AsRef<[u8]>, V: Borrow<Value>>(
         &mut self,
         name: &str,
-        entries: impl Iterator<Item = (&'e [u8], &'e Value)>,
+        entries: impl Iterator<Item = (K, V)>,
         verb: u32,
     ) -> Result<(), LimitExceeded> {
         let sharp = self.flags.sharp_v;
@@ -163,11 +165,12 @@ impl Printer<'_> {
             if index > 0 {
                 self.push(if sharp { b", " } else { b" " });
             }
+            let key = key.as_ref();
             if !self.string(key, verb) {
                 self.bad_verb(Some(&Value::string(key)), verb)?;
             }
             self.push(b":");
-            self.item(value, verb)?;
+            self.item(value.borrow(), verb)?;
         }
         self.push(if sharp { b"}" } else { b"]" });
         Ok(())
@@ -175,12 +178,12 @@ impl Printer<'_> {
 
     fn object(&mut self, object: &dyn Object, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
         if object.go_kind() == GoKind::Map && !object.is_stringer() {
-            let entries = object.map_entries();
-            return self.entries(
-                &object.type_name(),
-                entries.iter().map(|(key, value)| (key.as_bytes(), value)),
-                verb,
-            );
+            let keys = object.map_keys().into_iter();
+            let entries = keys.map(|key| {
+                let value = object.field(&key.to_str_lossy()).unwrap_or_default();
+                (key, value)
+            });
+            return self.entries(&object.type_name(), entries, verb);
         }
         let textual = matches!(u8::try_from(verb), Ok(b'v' | b's' | b'q' | b'x' | b'X'));
         if object.go_kind() == GoKind::Number && !textual {

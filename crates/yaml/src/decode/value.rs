@@ -24,6 +24,7 @@ pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Resu
         // The document itself counts as one.
         decoded: 1,
         aliased: 0,
+        expanded_bytes: 0,
         active: Vec::new(),
         depth: 0,
         odd_key: false,
@@ -58,6 +59,8 @@ struct Decoder<'t, 'a> {
     options: &'t Options,
     decoded: usize,
     aliased: usize,
+    /// Bytes of scalars that come from aliases.
+    expanded_bytes: usize,
     /// The aliases being expanded.
     active: Vec<u32>,
     depth: usize,
@@ -141,8 +144,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
         if self.aliased > 100 && self.decoded > 1000 && share > allowed_share(self.decoded) {
             return Err(Problem::ExcessiveAliasing.at(self.position(node)));
         }
+        if !self.active.is_empty() {
+            self.expanded_bytes = self.expanded_bytes.saturating_add(node.value.len());
+        }
         let budget = &self.options.budget;
-        let (of, limit) = if self.aliased > budget.alias_expansion {
+        let (of, limit) = if self.expanded_bytes > budget.expanded_bytes {
+            ("bytes from aliases", budget.expanded_bytes)
+        } else if self.aliased > budget.alias_expansion {
             ("nodes from aliases", budget.alias_expansion)
         } else if self.decoded > budget.nodes {
             ("nodes", budget.nodes)

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use mainstay_template::{Failure, List, Map, Meter, Str, Value};
+use mainstay_template::{Failure, LimitExceeded, List, Map, Meter, Str, Value};
 
 /// Returns the text of `value`, or the error of Go's encoder.
 pub(in crate::functions) fn write(value: &Value, meter: &mut Meter) -> Result<String, Failure> {
@@ -39,7 +39,10 @@ impl Writer<'_> {
                 "reflect: call of reflect.Value.Type on zero Value",
             )),
             Value::Nil => Ok(()),
-            Value::Object(object) => self.deeper(|writer| writer.encode(&object.plain())),
+            Value::Object(object) => {
+                self.meter.allocate(object.plain_bytes())?;
+                self.deeper(|writer| writer.encode(&object.plain()))
+            }
             Value::Map(map) => self.table(map),
             Value::List(list) if kind(value, self.meter)? == Kind::TableList => self.tables(list),
             Value::Complex(..) => Err(Failure::message(format!(
@@ -59,16 +62,15 @@ impl Writer<'_> {
         result
     }
 
-    fn newline(&mut self) {
-        if !self.out.is_empty() {
-            self.out.push('\n');
+    fn newline(&mut self) -> Result<(), Failure> {
+        if self.out.is_empty() {
+            return Ok(());
         }
+        self.text("\n")
     }
 
-    fn indent(&mut self) {
-        for _ in 1..self.key.len() {
-            self.out.push_str("  ");
-        }
+    fn indent(&mut self) -> Result<(), Failure> {
+        (1..self.key.len()).try_for_each(|_| self.text("  "))
     }
 
     fn path(&self) -> String {
@@ -78,13 +80,13 @@ impl Writer<'_> {
 
     fn table(&mut self, map: &Map) -> Result<(), Failure> {
         if self.key.len() == 1 {
-            self.newline();
+            self.newline()?;
         }
         if !self.key.is_empty() {
-            self.indent();
+            self.indent()?;
             let path = self.path();
-            self.push(format_args!("[{path}]"));
-            self.newline();
+            self.push(format_args!("[{path}]"))?;
+            self.newline()?;
         }
         self.entries(map)
     }
@@ -96,11 +98,11 @@ impl Writer<'_> {
             ));
         }
         for item in list.items() {
-            self.newline();
-            self.indent();
+            self.newline()?;
+            self.indent()?;
             let path = self.path();
-            self.push(format_args!("[[{path}]]"));
-            self.newline();
+            self.push(format_args!("[[{path}]]"))?;
+            self.newline()?;
             self.item_entries(item)?;
         }
         Ok(())
@@ -129,62 +131,75 @@ impl Writer<'_> {
         let Some(key) = self.key.last().cloned() else {
             return self.element(value);
         };
-        self.indent();
-        self.push(format_args!("{} = ", quoted_key(&key)));
+        self.indent()?;
+        self.push(format_args!("{} = ", quoted_key(&key)))?;
         self.element(value)?;
-        self.newline();
-        Ok(())
+        self.newline()
     }
 
     fn element(&mut self, value: &Value) -> Result<(), Failure> {
         match value {
-            Value::String(text) => self.out.push_str(&quoted(text)),
+            Value::String(text) => self.text(&quoted(text)),
             Value::Bool(value) => self.push(format_args!("{value}")),
             Value::Int(value, _) => self.push(format_args!("{value}")),
             Value::Uint(value, _) => self.push(format_args!("{value}")),
-            Value::Float(value) => self.out.push_str(&float(*value)),
-            Value::List(list) => return self.inline_list(list),
-            Value::Map(map) => return self.inline_table(map),
-            Value::Object(object) => return self.deeper(|writer| writer.element(&object.plain())),
-            Value::Nil | Value::Complex(..) => {}
+            Value::Float(value) => self.text(&float(*value)),
+            Value::List(list) => self.inline_list(list),
+            Value::Map(map) => self.inline_table(map),
+            Value::Object(object) => self.deeper(|writer| writer.element(&object.plain())),
+            Value::Nil | Value::Complex(..) => Ok(()),
         }
-        Ok(())
     }
 
     fn inline_list(&mut self, list: &List) -> Result<(), Failure> {
-        self.out.push('[');
+        self.text("[")?;
         for (index, item) in list.items().iter().enumerate() {
             if index > 0 {
-                self.out.push_str(", ");
+                self.text(", ")?;
             }
             self.deeper(|writer| writer.element(item))?;
         }
-        self.out.push(']');
-        Ok(())
+        self.text("]")
     }
 
     /// Writes an inline table. Like the Go library, it omits a nil entry but not the comma before it.
     fn inline_table(&mut self, map: &Map) -> Result<(), Failure> {
         let (simple, tables) = partition(map, self.meter)?;
-        self.out.push('{');
+        self.text("{")?;
         let total = simple.len() + tables.len();
         for (index, (key, value)) in simple.iter().chain(&tables).enumerate() {
             if matches!(value, Value::Nil) {
                 continue;
             }
-            self.push(format_args!("{} = ", quoted_key(key)));
+            self.push(format_args!("{} = ", quoted_key(key)))?;
             self.deeper(|writer| writer.element(value))?;
             if index + 1 < total {
-                self.out.push_str(", ");
+                self.text(", ")?;
             }
         }
-        self.out.push('}');
+        self.text("}")
+    }
+
+    fn push(&mut self, text: std::fmt::Arguments<'_>) -> Result<(), Failure> {
+        let start = self.out.len();
+        // Writing to a string cannot fail.
+        let _ = self.out.write_fmt(text);
+        self.charge(self.out.len() - start)
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.charge(text.len())?;
+        self.out.push_str(text);
         Ok(())
     }
 
-    fn push(&mut self, text: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = self.out.write_fmt(text);
+    /// Limits the text while it grows: a tree that shares its parts is larger as text.
+    fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
+        if self.out.len().saturating_add(bytes) > self.meter.limits().string {
+            return Err(LimitExceeded::String.into());
+        }
+        self.meter.consume_fuel(1 + bytes as u64 / 64)?;
+        Ok(())
     }
 }
 
@@ -209,6 +224,7 @@ fn kind(value: &Value, meter: &mut Meter) -> Result<Kind, Failure> {
         Value::List(list) if list.is_nil() => Ok(Kind::Nil),
         Value::Map(_) => Ok(Kind::Table),
         Value::Object(object) => {
+            meter.allocate(object.plain_bytes())?;
             meter.enter()?;
             let kind = kind(&object.plain(), meter);
             meter.leave();

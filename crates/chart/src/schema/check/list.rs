@@ -1,6 +1,6 @@
 //! Keywords for arrays.
 
-use super::value::duplicates;
+use super::value::{duplicates, total_size};
 use crate::schema::number::show_count;
 use mainstay_yaml::Value;
 
@@ -14,6 +14,9 @@ impl Checker<'_> {
         let size = items.len() as i64;
         visit.at_least("minItems", size, node.min_items);
         visit.at_most("maxItems", size, node.max_items);
+        if node.unique_items {
+            self.spend(8 * total_size(items.iter()));
+        }
         if node.unique_items
             && let Some((first, second)) = duplicates(items)
         {

@@ -73,6 +73,7 @@ impl Checker<'_> {
             if visit.done() {
                 return;
             }
+            self.spend(node.pattern_properties.len() * (4 + name.len() / 8));
             let patterns = node
                 .pattern_properties
                 .iter()

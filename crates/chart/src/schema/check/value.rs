@@ -52,6 +52,27 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Returns an upper bound of the comparisons that [`equal`] makes.
+pub(super) fn count_comparisons(left: &Value, right: &Value) -> usize {
+    match (left, right) {
+        (Value::List(left), Value::List(right)) if left.len() == right.len() => total_size(left.iter()),
+        (Value::Map(left), Value::Map(right)) if left.len() == right.len() => total_size(left.values()),
+        (Value::String(left), Value::String(right)) if left.len() == right.len() => 1 + left.len() / 64,
+        _ => 1,
+    }
+}
+
+/// Returns the number of nodes of all `values`.
+pub(super) fn total_size<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
+    let nodes = |value: &Value| match value {
+        Value::List(items) => total_size(items.iter()),
+        Value::Map(map) => total_size(map.values()),
+        Value::String(text) => 1 + text.len() / 64,
+        _ => 1,
+    };
+    values.fold(1, |total, value| total.saturating_add(nodes(value)))
+}
+
 /// Returns a text that is the same for equal values only.
 pub(super) fn fingerprint(value: &Value) -> String {
     match value {

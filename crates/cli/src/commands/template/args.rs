@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// A generation of Helm.
+/// A Helm major version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Like {
     /// Helm 4: documents keep their trailing space, webhooks come last

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use mainstay_yaml::{Budget, Value, parse};
 
 use super::Args;
+use crate::input::read_file;
 
 /// Returns the namespace like Helm; an unreadable kubeconfig is ignored.
 pub(super) fn namespace(args: &Args) -> String {
@@ -61,5 +62,5 @@ fn paths(args: &Args) -> Vec<PathBuf> {
 }
 
 fn read(path: &PathBuf) -> Option<Value> {
-    parse(std::fs::read(path).ok()?, &Budget::default()).ok()
+    parse(read_file(path).ok()?, &Budget::default()).ok()
 }

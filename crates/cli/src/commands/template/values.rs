@@ -1,12 +1,13 @@
 //! Values from the command line: reads the files it names.
 
-use std::io::{self, Read};
+use std::io;
 
 use mainstay_chart::{CallbackError, Dialect, Layers};
 use mainstay_yaml::Map;
 
 use super::args::Values;
 use crate::error::CliError;
+use crate::input::{read_all, read_file};
 
 /// Everything the user set, merged as Helm merges it.
 pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
@@ -24,11 +25,7 @@ pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
 /// A file, or stdin; nothing from the network.
 fn read(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
-        let mut text = Vec::new();
-        io::stdin()
-            .read_to_end(&mut text)
-            .map_err(|error| error.to_string())?;
-        return Ok(text);
+        return read_all(io::stdin().lock()).map_err(|error| error.to_string());
     }
     if ["http://", "https://", "oci://"]
         .iter()
@@ -36,7 +33,7 @@ fn read(name: &str) -> Result<Vec<u8>, String> {
     {
         return Err(format!("cannot fetch {name}: rendering works offline"));
     }
-    std::fs::read(name).map_err(|error| go_words(name, &error))
+    read_file(name).map_err(|error| go_words(name, &error))
 }
 
 /// Returns Go's message for a read error.
@@ -46,6 +43,7 @@ fn go_words(name: &str, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => format!("open {name}: permission denied"),
         io::ErrorKind::IsADirectory => format!("read {name}: is a directory"),
         io::ErrorKind::NotADirectory => format!("open {name}: not a directory"),
+        io::ErrorKind::FileTooLarge => format!("read {name}: {error}"),
         _ => format!("open {name}: {error}"),
     }
 }

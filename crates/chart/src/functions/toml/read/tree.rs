@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_template::{List, ListType, Str, Value};
+use mainstay_template::{List, ListType, NamedType, Str, Value};
 
 use super::{Problem, problem};
 
@@ -117,6 +117,11 @@ impl Table {
     }
 }
 
+static LIST_OF_MAPS: NamedType = NamedType {
+    name: "[]map[string]interface {}",
+    methods: &[],
+};
+
 impl Node {
     fn into_value(self) -> Value {
         match self {
@@ -125,7 +130,7 @@ impl Node {
             Self::Table(table) => table.into_value(),
             Self::Tables(tables) => {
                 let tables = tables.into_iter().map(Table::into_value).collect();
-                Value::List(List::new(ListType::Named("[]map[string]interface {}"), tables))
+                Value::List(List::new(ListType::Named(&LIST_OF_MAPS), tables))
             }
         }
     }

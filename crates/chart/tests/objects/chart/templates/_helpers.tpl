@@ -1,0 +1,2 @@
+{{- define "type" }}{{ printf "%T" . }}{{ end }}
+{{- define "method" }}{{ .AsMap }}{{ end }}
