@@ -1,8 +1,14 @@
 //! `mainstay generate -` as a KRM function: a `ResourceList` in, a `ResourceList` out, whatever happens.
 #![allow(clippy::unwrap_used, reason = "a test that cannot run its binary fails")]
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use mainstay_testkit::{peer, repository_root};
+use mainstay_yaml::{Budget, Value};
 
 fn function(args: &[&str], stdin: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
@@ -152,4 +158,130 @@ fn a_coordinator_among_the_items_names_its_namespace() {
     assert!(stdout.contains("value: coordinator-ready.trust\n"), "{stdout}");
     let report: serde_json::Value = serde_json::from_str(&stderr).unwrap();
     assert_eq!(report.pointer("/profile"), Some(&serde_json::json!("later")));
+}
+
+/// The files of a directory by name.
+fn files(directory: &Path) -> BTreeMap<String, String> {
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, fs::read_to_string(path).unwrap())
+    };
+    fs::read_dir(directory).unwrap().map(read).collect()
+}
+
+/// Runs kyaml's reader or writer of packages, as `kpt fn source` and `kpt fn sink` do.
+fn kyaml(command: &str, directory: &Path, stdin: &str) -> String {
+    fs::create_dir_all(directory).unwrap();
+    let mut child = Command::new(peer("formats").unwrap())
+        .arg(command)
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let stdin = stdin.to_owned();
+    // `source` does not read its input.
+    let writer = std::thread::spawn(move || drop(pipe.write_all(stdin.as_bytes())));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{command}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Not read by kyaml, before and after: a directive, and documents without content.
+const NOT_READ_BY_KYAML: [&str; 2] = ["209-hand-directive.yaml", "222-hand-empty-documents.yaml"];
+
+/// A package of the corpus's manifests that kyaml reads.
+fn package(directory: &Path) -> usize {
+    let corpus = repository_root().join("crates/inject/tests/corpus");
+    let mut manifests = files(&corpus);
+    manifests.retain(|name, _| {
+        name.strip_suffix(".yaml").is_some() && !NOT_READ_BY_KYAML.contains(&name.as_str())
+    });
+    fs::create_dir_all(directory).unwrap();
+    for (name, text) in &manifests {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    manifests.len()
+}
+
+#[test]
+fn a_package_survives_source_inject_uninject_sink() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let count = package(&at("package"));
+    assert!(count >= 200, "{count} manifests");
+    let source = kyaml("source", &at("package"), "");
+    kyaml("sink", &at("plain"), &source);
+    let generate = |args: &[&str], list: &str| {
+        let (code, stdout, stderr) = function(args, list);
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    let injected = generate(&["-q"], &source);
+    assert!(injected.matches("name: contrast-initializer").count() > 100);
+    let restored = generate(&["-q", "--uninject"], &injected);
+    assert!(restored.starts_with(&source), "the list is not restored");
+    kyaml("sink", &at("restored"), &restored);
+    assert_eq!(files(&at("restored")), files(&at("plain")));
+    // The results of both runs are kept.
+    let results = restored.get(source.len()..).unwrap();
+    let count = |word: &str| results.matches(&format!("\"message\":\"{word} (")).count();
+    assert!(
+        count("injected") > 100 && count("injected") == count("removed"),
+        "{results}"
+    );
+    println!(
+        "krm: {} files restored through source and sink",
+        files(&at("plain")).len()
+    );
+}
+
+#[test]
+fn a_package_written_by_the_sink_is_unchanged_and_can_be_restored() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    package(&at("package"));
+    let source = kyaml("source", &at("package"), "");
+    kyaml("sink", &at("plain"), &source);
+    kyaml("sink", &at("injected"), &function(&["-q"], &source).1);
+    let again = kyaml("source", &at("injected"), "");
+    let (code, checked, stderr) = function(&["-q", "--check"], &again);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!checked.contains("would be"), "{checked}");
+    kyaml(
+        "sink",
+        &at("restored"),
+        &function(&["-q", "--uninject"], &again).1,
+    );
+    // Writing is not idempotent in kyaml: line breaks at the end of a folded scalar grow.
+    kyaml("sink", &at("twice"), &kyaml("source", &at("plain"), ""));
+    assert_eq!(files(&at("restored")), files(&at("twice")));
+}
+
+#[test]
+fn earlier_results_in_block_style_are_kept() {
+    let given = list("results:\n  - message: |\n      old\n    severity: info\n", "");
+    let (code, stdout, stderr) = function(&["-q"], &given);
+    assert_eq!(code, 0, "{stderr}");
+    let value = mainstay_yaml::parse(&stdout, &Budget::default()).unwrap();
+    let results = value.get("results").and_then(Value::as_list).unwrap();
+    let messages: Vec<_> = results
+        .iter()
+        .filter_map(|it| it.get("message")?.as_str())
+        .collect();
+    assert_eq!(messages, ["old\n", "injected (initializer)"]);
+}
+
+#[test]
+fn results_that_cannot_be_extended_are_an_error_and_nothing_is_lost() {
+    let given = list("results: {message: old}\n", "");
+    let (code, stdout, stderr) = function(&["-q"], &given);
+    assert_eq!((code, stdout), (2, given));
+    assert_eq!(
+        stderr,
+        "Error: results: not a list that can be extended; items are unchanged\nhint: write `results` as a list, or remove it\n"
+    );
 }

@@ -13,6 +13,7 @@ use memchr::memmem;
 
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
+use crate::conflict::Needed;
 use crate::record::Lookup;
 use crate::select::{Found, select};
 use crate::split::may_matter;
@@ -291,7 +292,11 @@ fn state(view: &View<'_>, found: &Found, options: &Options) -> State {
                 spec,
             };
             findings.extend(advise(&workload, options));
-            findings.extend(crate::conflict::volume(view, spec, &ask, options));
+            let needed = Needed {
+                ask: &ask,
+                profile: options.profile,
+            };
+            findings.extend(crate::conflict::taken(view, found, spec, &needed));
         }
     }
     if let Some(spec) = found.spec.filter(|_| options.mode == Mode::Uninject) {

@@ -1,7 +1,5 @@
 //! Names, variables and paths of each Contrast generation.
 
-use crate::Severity;
-
 /// Every name that differs between generations of Contrast.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -27,8 +25,6 @@ pub struct Profile {
     pub env_prefix: &'static str,
     /// The address of the coordinator; `{namespace}` stands for its namespace.
     pub coordinator_host: &'static str,
-    /// How bad it is when the volume is there and no `emptyDir`.
-    pub foreign_volume: Severity,
     /// The later generation's extras: probes, limits, capabilities of the initializer.
     pub extended: bool,
 }
@@ -73,7 +69,6 @@ pub static RFC: Profile = Profile {
     mount_read_only: false,
     env_prefix: "EDG_",
     coordinator_host: "coordinator",
-    foreign_volume: Severity::Warning,
     extended: false,
 };
 
@@ -90,7 +85,6 @@ pub static LATER: Profile = Profile {
     mount_read_only: true,
     env_prefix: "CONTRAST_",
     coordinator_host: "coordinator-ready.{namespace}",
-    foreign_volume: Severity::Error,
     extended: true,
 };
 

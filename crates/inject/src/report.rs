@@ -184,6 +184,8 @@ pub enum Code {
     SharedAnchor,
     /// A name that must be ours is taken by something that cannot be replaced.
     NameConflict,
+    /// A path that the shared volume needs is taken in a container.
+    MountPathConflict,
     /// The text is laid out in a way that lines cannot be added to.
     Layout,
     /// A container that must be replaced is too long to be kept for `--uninject`.
@@ -221,6 +223,7 @@ impl Code {
             Self::DuplicateKey => "duplicate-key",
             Self::SharedAnchor => "shared-anchor",
             Self::NameConflict => "name-conflict",
+            Self::MountPathConflict => "mount-path-conflict",
             Self::Layout => "layout",
             Self::NotRestorable => "not-restorable",
             Self::UnknownKind => "unknown-kind",

@@ -4,6 +4,7 @@ mod args;
 mod chunk;
 mod content;
 mod diff;
+mod fingerprint;
 mod glob;
 mod inputs;
 mod interrupt;
@@ -22,9 +23,12 @@ use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
 
 use crate::error::{CliError, Kind};
 use args::ReportFormat;
+use inputs::{Input, Source};
 use output::Plan;
 use process::Processed;
 use summary::Summary;
+use text_report::Wording;
+use transaction::Transaction;
 
 /// Runs the command. Failures exit with 2, because 1 means "would change".
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
@@ -40,11 +44,14 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
     let plan = Plan::from_args(args, &inputs)?;
     options.coordinator_namespace = parallel::coordinator_namespace(&inputs, &options);
     let transaction = interrupt::guarded_transaction();
+    if plan == Plan::InPlace {
+        remove_stale_files(&inputs, &transaction);
+    }
     options.threads = parallel::threads_per_input(inputs.len());
     let mut all = parallel::process_all(&inputs, &options, &plan, &transaction);
     let summary = Summary::new(&all);
     match args.report {
-        ReportFormat::Text => text_report::print(&all, &summary, args.quiet),
+        ReportFormat::Text => text_report::print(&all, &summary, Wording::from_args(args)),
         ReportFormat::Json => json_report::print(&all, &summary, &options, &plan)?,
     }
     if summary.failed() && (!args.keep_going || summary.unwritable > 0) {
@@ -52,6 +59,17 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
     }
     plan.deliver(&mut all, &transaction)?;
     if args.check { checked(args, &all) } else { Ok(()) }
+}
+
+/// Removes temporary files that killed processes left beside the inputs.
+fn remove_stale_files(inputs: &[Input], transaction: &Transaction) {
+    for input in inputs {
+        if let Source::File { real, .. } = &input.source {
+            real.parent()
+                .into_iter()
+                .for_each(|it| transaction.remove_stale_files(it));
+        }
+    }
 }
 
 /// Prints the names of inputs that would change, unless standard output is used otherwise.

@@ -1,6 +1,8 @@
 //! `mainstay generate` as a process: what it prints where, how it exits, and what it leaves on the disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
+#[cfg(unix)]
+mod concurrent;
 mod directory;
 mod files;
 mod flags;

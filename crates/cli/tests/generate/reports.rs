@@ -9,7 +9,7 @@ fn check_reports_by_exit_code() {
         &generate(here.path(), &["--check", "a.yaml", "b.yaml"]),
         1,
         "a.yaml\n",
-        "a.yaml:2: Pod p: injected (initializer)\nb.yaml:2: Pod p: unchanged (initializer)\n2 inputs, 2 workloads: 1 injected, 1 unchanged\n",
+        "a.yaml:2: Pod p: would be injected (initializer)\nb.yaml:2: Pod p: unchanged (initializer)\n2 inputs, 2 workloads: 1 would be injected, 1 unchanged\n",
     );
     check(&generate(here.path(), &["--check", "-q", "b.yaml"]), 0, "", "");
     check(

@@ -3,6 +3,8 @@
 
 use std::io::{self, Read};
 
+use super::content::{MAX_DOCUMENT, too_long};
+
 /// Minimum size of a chunk, large enough for several threads.
 const MIN_CHUNK_SIZE: usize = 4 << 20;
 
@@ -43,8 +45,11 @@ impl<R: Read> Chunks<R> {
                 let rest = self.buffer.split_off(cut);
                 return Ok(Some(self.take_chunk(rest)));
             }
+            if self.buffer.len() > MAX_DOCUMENT {
+                return Err(too_long());
+            }
             // A longer document is not split.
-            wanted = self.buffer.len() * 2;
+            wanted = (self.buffer.len() * 2).min(MAX_DOCUMENT + 1);
         }
         if self.buffer.is_empty() {
             return Ok(None);

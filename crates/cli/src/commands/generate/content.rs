@@ -13,39 +13,83 @@ use crate::error::{CliError, Kind};
 /// Maximum size of an input in memory.
 const MAX_IN_MEMORY: u64 = 4 << 20;
 
-/// Beginning of standard input; all of it unless it is long.
-#[derive(Debug, PartialEq, Eq)]
+/// Maximum size of a document, which is processed in memory.
+pub(super) const MAX_DOCUMENT: usize = 64 << 20;
+
+/// Returns the error of a longer document.
+pub(super) fn too_long() -> io::Error {
+    let message = format!("a document is longer than {} MiB", MAX_DOCUMENT >> 20);
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// Beginning of a pipe, which can be read only once; all of it unless it is long.
+#[derive(Debug)]
 pub(super) struct Head {
     pub(super) text: Vec<u8>,
     pub(super) ended: bool,
+    rest: Rest,
+}
+
+/// The part after the beginning.
+#[derive(Debug)]
+enum Rest {
+    Stdin,
+    File(File),
 }
 
 impl Head {
     /// Reads the beginning of standard input.
-    pub(super) fn read() -> io::Result<Self> {
+    pub(super) fn from_stdin() -> io::Result<Self> {
+        Self::read(Rest::Stdin)
+    }
+
+    /// Reads the beginning of a named pipe.
+    pub(super) fn from_pipe(path: &Path) -> io::Result<Self> {
+        Self::read(Rest::File(File::open(path)?))
+    }
+
+    fn read(rest: Rest) -> io::Result<Self> {
         let mut text = Vec::new();
-        io::stdin().lock().take(MAX_IN_MEMORY).read_to_end(&mut text)?;
+        rest.reader().take(MAX_IN_MEMORY).read_to_end(&mut text)?;
         if krm::holds(&text, b"ResourceList") {
             // A list is one document and is read completely.
-            io::stdin().lock().read_to_end(&mut text)?;
-            return Ok(Self { ended: true, text });
+            let missing = (MAX_DOCUMENT + 1).saturating_sub(text.len()) as u64;
+            rest.reader().take(missing).read_to_end(&mut text)?;
+            if text.len() > MAX_DOCUMENT {
+                return Err(too_long());
+            }
+            return Ok(Self {
+                ended: true,
+                text,
+                rest,
+            });
         }
         Ok(Self {
             ended: (text.len() as u64) < MAX_IN_MEMORY,
             text,
+            rest,
         })
     }
 }
 
+impl Rest {
+    fn reader(&self) -> Box<dyn Read + '_> {
+        match self {
+            Self::Stdin => Box::new(io::stdin().lock()),
+            Self::File(file) => Box::new(file),
+        }
+    }
+}
+
 /// Contents of an input.
-pub(super) enum Content {
+pub(super) enum Content<'a> {
     /// In memory.
     Short(Vec<u8>),
     /// Read in chunks.
-    Long(Box<dyn Read>),
+    Long(Box<dyn Read + 'a>),
 }
 
-impl Content {
+impl Content<'_> {
     /// Reads all of it.
     pub(super) fn whole(self) -> io::Result<Vec<u8>> {
         match self {
@@ -60,12 +104,12 @@ impl Content {
 }
 
 /// Opens an input.
-pub(super) fn open(input: &Input) -> io::Result<Content> {
+pub(super) fn open(input: &Input) -> io::Result<Content<'_>> {
     let path = match &input.source {
-        Source::Stdin(head) if head.ended => return Ok(Content::Short(head.text.clone())),
-        Source::Stdin(head) => {
+        Source::Pipe(head) if head.ended => return Ok(Content::Short(head.text.clone())),
+        Source::Pipe(head) => {
             return Ok(Content::Long(Box::new(
-                io::Cursor::new(head.text.clone()).chain(io::stdin()),
+                head.text.as_slice().chain(head.rest.reader()),
             )));
         }
         Source::File { real, .. } => real,

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::content::Head;
 use super::glob;
+use super::text_report::warn;
 use crate::error::{CliError, Kind};
 
 /// An input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Input {
     /// Name as given by the user.
     pub(super) name: String,
@@ -20,20 +21,21 @@ pub(super) struct Input {
 }
 
 /// Source of an input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// Standard input with its beginning.
-    Stdin(Arc<Head>),
+    /// Standard input or a named pipe, with its beginning.
+    Pipe(Arc<Head>),
     /// A file.
     File {
-        /// Path as given, or below a given directory.
-        path: PathBuf,
         /// Canonical path, which an edit replaces.
         real: PathBuf,
         /// Path in a mirrored directory.
         mirrored: PathBuf,
     },
 }
+
+/// Names of standard input. The system's own lead to the file behind it, which must not be replaced.
+const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// File extensions searched in directories.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -54,16 +56,24 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Input>, CliError> {
 struct Found {
     inputs: Vec<Input>,
     seen: HashSet<PathBuf>,
+    has_stdin: bool,
 }
 
 impl Found {
     fn add(&mut self, path: &Path) -> Result<(), CliError> {
-        if path == Path::new("-") {
+        if STDIN.iter().any(|name| path == Path::new(name)) {
             return self.add_stdin();
         }
         match fs::metadata(path) {
             Ok(data) if data.is_dir() => self.add_directory(path),
-            Ok(_) => self.add_file(path, Path::new(path.file_name().unwrap_or(path.as_os_str()))),
+            Ok(data) if data.is_file() => {
+                self.add_file(path, Path::new(path.file_name().unwrap_or(path.as_os_str())))
+            }
+            Ok(data) if is_pipe(&data) => self.add_pipe(path, Head::from_pipe),
+            Ok(_) => Err(CliError::new(
+                Kind::Usage,
+                format!("{}: not a file, directory or pipe", path.display()),
+            )),
             Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_pattern(path) => {
                 self.add_pattern(path)
             }
@@ -72,17 +82,18 @@ impl Found {
     }
 
     fn add_stdin(&mut self) -> Result<(), CliError> {
-        if self
-            .inputs
-            .iter()
-            .all(|input| !matches!(input.source, Source::Stdin(_)))
-        {
-            let head = Head::read().map_err(|error| failed(Path::new("-"), &error))?;
-            self.inputs.push(Input {
-                name: "-".to_owned(),
-                source: Source::Stdin(Arc::new(head)),
-            });
+        if std::mem::replace(&mut self.has_stdin, true) {
+            return Ok(());
         }
+        self.add_pipe(Path::new("-"), |_| Head::from_stdin())
+    }
+
+    fn add_pipe(&mut self, path: &Path, read: impl Fn(&Path) -> io::Result<Head>) -> Result<(), CliError> {
+        let head = read(path).map_err(|error| failed(path, &error))?;
+        self.inputs.push(Input {
+            name: path.display().to_string(),
+            source: Source::Pipe(Arc::new(head)),
+        });
         Ok(())
     }
 
@@ -90,7 +101,6 @@ impl Found {
         let real = fs::canonicalize(path).map_err(|error| failed(path, &error))?;
         if self.seen.insert(real.clone()) {
             let source = Source::File {
-                path: path.to_owned(),
                 real,
                 mirrored: mirrored.to_owned(),
             };
@@ -131,6 +141,18 @@ impl Found {
     }
 }
 
+/// Reports whether a file is a pipe, such as that of `<(…)`.
+#[cfg(unix)]
+fn is_pipe(data: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    data.file_type().is_fifo()
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &fs::Metadata) -> bool {
+    false
+}
+
 fn failed(path: &Path, error: &io::Error) -> CliError {
     CliError::new(Kind::Io, format!("{}: {}", path.display(), reason(error)))
 }
@@ -146,8 +168,10 @@ pub(super) fn reason(error: &io::Error) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the manifests below a directory, sorted. Hidden directories and links to directories are skipped.
+/// Returns the manifests below a directory, sorted. Hidden directories, links to directories, links out of
+/// the directory and special files are skipped.
 fn manifests(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let root = fs::canonicalize(directory).map_err(|error| failed(directory, &error))?;
     let mut waiting = vec![directory.to_owned()];
     let mut found = Vec::new();
     while let Some(directory) = waiting.pop() {
@@ -159,13 +183,25 @@ fn manifests(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
                 if !entry.file_name().as_encoded_bytes().starts_with(b".") {
                     waiting.push(path);
                 }
-            } else if is_manifest(&path) && !path.is_dir() {
+            } else if !is_manifest(&path) {
+            } else if kind.is_symlink() && leads_outside(&path, &root) {
+                let name = path.display();
+                warn(&format!(
+                    "{name}: not read, because it is a link out of the directory"
+                ));
+            } else if path.is_file() || kind.is_symlink() && !path.exists() {
+                // A dangling link is reported as an error.
                 found.push(path);
             }
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Reports whether a link leads to a file that is not below `root`. A dangling link does not.
+fn leads_outside(link: &Path, root: &Path) -> bool {
+    fs::canonicalize(link).is_ok_and(|real| !real.starts_with(root))
 }
 
 fn is_manifest(path: &Path) -> bool {

@@ -14,7 +14,7 @@ use super::output::Plan;
 use super::parallel;
 use super::process::{Payload, Processed, with_excerpts};
 use super::summary::Summary;
-use super::text_report;
+use super::text_report::{self, Wording};
 use crate::commands;
 use crate::error::{CliError, Kind};
 use config::{ConfigError, Configured};
@@ -39,7 +39,7 @@ pub(super) fn respond(inputs: &[Input], args: &Args, options: &Options) -> Optio
     let piped = args.output.as_deref().is_none_or(|path| path == "-") && !args.diff;
     let [
         Input {
-            source: Source::Stdin(head),
+            source: Source::Pipe(head),
             ..
         },
     ] = inputs
@@ -95,9 +95,21 @@ impl Function<'_> {
     fn respond(&self, inputs: &[Input], options: &Options) -> Response {
         match self.process(inputs, options) {
             Ok((outcome, configured)) => self.concluded(outcome, &configured),
-            Err(error) => Response {
-                text: results::insert(self.text, &[KrmResult::failure(error.to_string())]),
-                end: Err(CliError::new(Kind::Inject, error.to_string())),
+            Err(error) => {
+                let result = KrmResult::failure(error.to_string());
+                let end = Err(CliError::new(Kind::Inject, error.to_string()));
+                self.response(self.text, &[result], end)
+            }
+        }
+    }
+
+    /// Returns the response with these results, or the input and an error if they cannot be added.
+    fn response(&self, text: &[u8], results: &[KrmResult], end: Result<(), CliError>) -> Response {
+        match results::insert(text, results) {
+            Some(text) => Response { text, end },
+            None => Response {
+                text: self.text.to_vec(),
+                end: end.and_then(|()| Err(unextendable())),
             },
         }
     }
@@ -123,7 +135,7 @@ impl Function<'_> {
             .flat_map(|report| results::for_report(report, self.items, check))
             .collect();
         let kept = if check || failed { self.text } else { &outcome.text };
-        let text = results::insert(kept, &results);
+        let kept = kept.to_vec();
         let summary = self.report(outcome, &configured.options);
         let end = if failed {
             let message = format!("{}; items are unchanged", super::describe_failures(&summary));
@@ -133,7 +145,7 @@ impl Function<'_> {
         } else {
             Ok(())
         };
-        Response { text, end }
+        self.response(&kept, &results, end)
     }
 
     /// Prints the report to standard error.
@@ -148,12 +160,17 @@ impl Function<'_> {
         }];
         let summary = Summary::new(&processed);
         match self.args.report {
-            ReportFormat::Text => text_report::print(&processed, &summary, self.args.quiet),
+            ReportFormat::Text => text_report::print(&processed, &summary, Wording::from_args(self.args)),
             // A closed stderr does not prevent the response.
             ReportFormat::Json => drop(json_report::print(&processed, &summary, options, &Plan::Stdout)),
         }
         summary
     }
+}
+
+fn unextendable() -> CliError {
+    let message = "results: not a list that can be extended; items are unchanged";
+    CliError::new(Kind::Inject, message).hint("write `results` as a list, or remove it")
 }
 
 /// Returns the message of an action that has a result.

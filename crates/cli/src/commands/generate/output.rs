@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::args::Args;
 use super::inputs::{Input, Source};
 use super::process::{Payload, Processed};
-use super::transaction::Transaction;
+use super::transaction::{CommitError, Transaction};
 use crate::error::{CliError, Kind};
 
 /// Destination of all results.
@@ -101,9 +101,7 @@ impl Plan {
             join(all, &mut pending).map_err(named)?;
             pending.keep();
         }
-        transaction
-            .commit()
-            .map_err(|error| CliError::new(Kind::Io, error.to_string()))?;
+        transaction.commit().map_err(|error| commit_failure(&error))?;
         if matches!(self, Self::Diff) {
             return Ok(concatenate(all)?);
         }
@@ -113,6 +111,14 @@ impl Plan {
             out.flush()?;
         }
         Ok(())
+    }
+}
+
+fn commit_failure(error: &CommitError) -> CliError {
+    let failure = CliError::new(Kind::Io, error.to_string());
+    match error {
+        CommitError::Modified(_) => failure.hint("run the command again"),
+        CommitError::Io { .. } => failure,
     }
 }
 
@@ -127,8 +133,13 @@ fn mirrored(directory: &Path, inputs: &[Input]) -> Result<Plan, CliError> {
     for input in inputs {
         let Source::File { mirrored, .. } = &input.source else {
             let message = format!(
-                "--output {}: standard input has no file name",
-                directory.display()
+                "--output {}: {} has no file name",
+                directory.display(),
+                if input.name == "-" {
+                    "standard input"
+                } else {
+                    &input.name
+                }
             );
             return Err(CliError::new(Kind::Usage, message).hint("use a file, or - for standard output"));
         };

@@ -8,7 +8,8 @@ use tempfile::SpooledTempFile;
 use super::chunk::{Chunks, Origin};
 use super::content::{self, Content};
 use super::diff;
-use super::inputs::{Input, reason};
+use super::fingerprint::{Fingerprint, Fingerprinted};
+use super::inputs::{Input, Source, reason};
 use super::output::{Plan, Target};
 use super::transaction::Transaction;
 
@@ -91,11 +92,25 @@ fn fill(
     transaction: &Transaction,
 ) -> Result<(), ProcessError> {
     let target = plan.target(input);
+    let observe = |fingerprint| {
+        if let Source::File { real, .. } = &input.source {
+            transaction.observe(real, fingerprint);
+        }
+    };
     match content::open(input)? {
         Content::Long(reader) if target != Target::Diff => {
-            long(processed, reader, options, &target, transaction)
+            let mut reader = Fingerprinted::new(reader);
+            long(processed, &mut reader, options, &target, transaction)?;
+            observe(reader.finish());
+            Ok(())
         }
-        content => short(processed, &content.whole()?, options, &target, transaction),
+        content => {
+            let text = content.whole()?;
+            if plan.writes() {
+                observe(Fingerprint::from_bytes(&text));
+            }
+            short(processed, &text, options, &target, transaction)
+        }
     }
 }
 
@@ -136,7 +151,7 @@ const MAX_SPOOL_IN_MEMORY: usize = 8 << 20;
 
 fn long(
     processed: &mut Processed,
-    reader: Box<dyn Read>,
+    reader: &mut dyn Read,
     options: &Options,
     target: &Target,
     transaction: &Transaction,
@@ -161,7 +176,7 @@ fn long(
 
 fn pump(
     processed: &mut Processed,
-    reader: Box<dyn Read>,
+    reader: &mut dyn Read,
     options: &Options,
     out: &mut dyn Write,
 ) -> Result<(), ProcessError> {

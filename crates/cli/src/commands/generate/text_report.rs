@@ -2,26 +2,58 @@
 
 use std::io::{self, BufWriter, Write};
 
-use mainstay_inject::{Finding, Report, Severity};
+use mainstay_inject::{Action, Finding, Report, Severity};
 
+use super::args::Args;
 use super::counted;
 use super::process::{Excerpt, Processed, ReportWithExcerpts};
 use super::summary::Summary;
 use crate::ui::snippet::{self, Mark};
 use crate::ui::style::{ERROR, FRAME, HINT, WARNING};
 
-/// Prints a line per workload with its findings, and a summary.
-pub(super) fn print(all: &[Processed], summary: &Summary, quiet: bool) {
-    let mut out = BufWriter::new(anstream::stderr().lock());
-    // A closed stderr is ignored.
-    let _ = lines(all, summary, quiet, &mut out).and_then(|()| out.flush());
+/// What is reported.
+#[derive(Clone, Copy)]
+pub(super) struct Wording {
+    /// Whether only findings are printed.
+    pub(super) quiet: bool,
+    /// Whether nothing is written: with `--check` and `--diff`.
+    pub(super) dry_run: bool,
 }
 
-fn lines(all: &[Processed], summary: &Summary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+impl Wording {
+    /// Returns the wording of the flags.
+    pub(super) fn from_args(args: &Args) -> Self {
+        Self {
+            quiet: args.quiet,
+            dry_run: args.check || args.diff,
+        }
+    }
+
+    /// Returns the prefix of an action that changes the input.
+    fn prefix(self) -> &'static str {
+        if self.dry_run { "would be " } else { "" }
+    }
+}
+
+/// Prints a warning.
+pub(super) fn warn(message: &str) {
+    let mut out = anstream::stderr().lock();
+    // A closed stderr is ignored.
+    let _ = writeln!(out, "{WARNING}Warning:{WARNING:#} {message}");
+}
+
+/// Prints a line per workload with its findings, and a summary.
+pub(super) fn print(all: &[Processed], summary: &Summary, wording: Wording) {
+    let mut out = BufWriter::new(anstream::stderr().lock());
+    // A closed stderr is ignored.
+    let _ = lines(all, summary, wording, &mut out).and_then(|()| out.flush());
+}
+
+fn lines(all: &[Processed], summary: &Summary, wording: Wording, out: &mut dyn Write) -> io::Result<()> {
     for processed in all {
         for object in &processed.objects {
-            if !quiet {
-                writeln!(out, "{}:{}", processed.name, line(&object.report))?;
+            if !wording.quiet {
+                writeln!(out, "{}:{}", processed.name, line(&object.report, wording))?;
             }
             findings(&processed.name, object, out)?;
         }
@@ -29,15 +61,15 @@ fn lines(all: &[Processed], summary: &Summary, quiet: bool, out: &mut dyn Write)
             writeln!(out, "{ERROR}Error:{ERROR:#} {}: {error}", processed.name)?;
         }
     }
-    if quiet {
+    if wording.quiet {
         Ok(())
     } else {
-        writeln!(out, "{}", closing(summary))
+        writeln!(out, "{}", closing(summary, wording))
     }
 }
 
 /// `LINE: KIND NAMESPACE/NAME: ACTION (REASON)`.
-fn line(report: &Report) -> String {
+fn line(report: &Report, wording: Wording) -> String {
     let kind = if report.kind.is_empty() {
         "document"
     } else {
@@ -53,8 +85,12 @@ fn line(report: &Report) -> String {
     } else {
         format!(" {namespace}{}", report.name)
     };
+    let prefix = match report.action {
+        Action::Injected | Action::Removed => wording.prefix(),
+        Action::Unchanged | Action::Skipped | Action::Failed => "",
+    };
     let (action, reason) = (report.action.code(), report.reason.code());
-    format!("{}: {kind}{name}: {action} ({reason})", report.place.line)
+    format!("{}: {kind}{name}: {prefix}{action} ({reason})", report.place.line)
 }
 
 fn findings(file: &str, object: &ReportWithExcerpts, out: &mut dyn Write) -> io::Result<()> {
@@ -92,18 +128,19 @@ fn draw(file: &str, finding: &Finding, excerpt: &Excerpt, out: &mut dyn Write) -
     }
 }
 
-fn closing(summary: &Summary) -> String {
+fn closing(summary: &Summary, wording: Wording) -> String {
+    let prefix = wording.prefix();
     let counts = [
-        (summary.injected, "injected"),
-        (summary.removed, "removed"),
-        (summary.unchanged, "unchanged"),
-        (summary.skipped, "skipped"),
-        (summary.objects_failed, "failed"),
+        (summary.injected, prefix, "injected"),
+        (summary.removed, prefix, "removed"),
+        (summary.unchanged, "", "unchanged"),
+        (summary.skipped, "", "skipped"),
+        (summary.objects_failed, "", "failed"),
     ];
     let parts: Vec<_> = counts
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, prefix, word)| format!("{count} {prefix}{word}"))
         .collect();
     let of = if parts.is_empty() {
         String::new()

@@ -1,12 +1,22 @@
 //! Writes several files atomically: either all of them or none.
 //!
 //! Every text is written to a temporary file in its target's directory; when all are written they are
-//! renamed. A failed rename reverts the earlier ones. A killed process leaves complete files, old or new.
+//! exchanged with their targets. A failure reverts the earlier ones. A target that is not as it was read is
+//! an error, and stays as it is. A killed process leaves complete files, old or new, and temporary files,
+//! which the next run removes.
 
+mod exchange;
+mod stale;
+
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::fingerprint::Fingerprint;
+use super::inputs::reason;
+use exchange::Exchanges;
 
 /// A transaction of file writes.
 #[derive(Default)]
@@ -22,6 +32,10 @@ struct Inner {
     directories: Vec<PathBuf>,
     /// Number of temporary names in use.
     names: usize,
+    /// Contents of files when they were read, by canonical path.
+    observed: HashMap<PathBuf, Fingerprint>,
+    /// Directories without stale temporary files.
+    swept: HashSet<PathBuf>,
     /// Whether the transaction was rolled back.
     closed: bool,
 }
@@ -34,7 +48,33 @@ pub(super) struct Pending<'a> {
     kept: bool,
 }
 
+/// Error of a commit; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CommitError {
+    /// A target is not as it was read.
+    #[error("{}: the file was modified after it was read; nothing was written", .0.display())]
+    Modified(PathBuf),
+    /// A target could not be read or replaced.
+    #[error("{}: {}", path.display(), reason(source))]
+    Io {
+        /// The target.
+        path: PathBuf,
+        /// The system error.
+        source: io::Error,
+    },
+}
+
 impl Transaction {
+    /// Records the contents of a file, given by its canonical path, when it was read.
+    pub(super) fn observe(&self, path: &Path, fingerprint: Fingerprint) {
+        self.lock().observed.insert(path.to_owned(), fingerprint);
+    }
+
+    /// Removes temporary files that killed processes left in `directory`.
+    pub(super) fn remove_stale_files(&self, directory: &Path) {
+        self.lock().sweep(directory);
+    }
+
     /// Writes `text` for `target`.
     pub(super) fn write(&self, target: &Path, text: &[u8]) -> io::Result<()> {
         let mut pending = self.create(target)?;
@@ -76,32 +116,23 @@ impl Transaction {
             return Err(io::Error::from(io::ErrorKind::Interrupted));
         }
         inner.make_directory(directory)?;
+        inner.sweep(directory);
         inner.names += 1;
-        let temporary = directory.join(format!(".mainstay-{}-{}.tmp", std::process::id(), inner.names));
+        let temporary = directory.join(stale::temporary_name(inner.names));
         inner.files.push((temporary.clone(), target.to_owned()));
         Ok(temporary)
     }
 
-    /// Renames all files to their targets; on failure nothing has changed.
-    pub(super) fn commit(&self) -> io::Result<()> {
+    /// Replaces all targets; on failure nothing has changed.
+    pub(super) fn commit(&self) -> Result<(), CommitError> {
         let mut inner = self.lock();
         let files = std::mem::take(&mut inner.files);
-        let mut undo = Undo::default();
-        for (number, (temporary, target)) in files.iter().enumerate() {
-            let done = undo
-                .remember(target, files.len())
-                .and_then(|()| fs::rename(temporary, target));
-            if let Err(error) = done {
-                undo.revert();
-                let text = format!("{}: {}", target.display(), super::inputs::reason(&error));
-                inner.files = files.into_iter().skip(number).collect();
-                return Err(io::Error::new(error.kind(), text));
-            }
-            undo.done();
+        let replaced = replace(&files, &inner.observed);
+        match replaced {
+            Ok(()) => inner.directories.clear(),
+            Err(_) => inner.files = files,
         }
-        inner.directories.clear();
-        undo.forget();
-        Ok(())
+        replaced
     }
 
     /// Removes uncommitted files and rejects further writes.
@@ -133,7 +164,61 @@ impl Drop for Transaction {
     }
 }
 
+/// Replaces each target by its temporary file, after checking that no target was modified.
+fn replace(
+    files: &[(PathBuf, PathBuf)],
+    observed: &HashMap<PathBuf, Fingerprint>,
+) -> Result<(), CommitError> {
+    let expected = |target: &Path| match fs::canonicalize(target) {
+        Ok(real) => observed.get(&real).copied(),
+        Err(_) => observed.get(target).copied(),
+    };
+    for (_, target) in files {
+        check_unmodified(target, target, expected(target))?;
+    }
+    let mut exchanges = Exchanges::default();
+    for (temporary, target) in files {
+        let expected = expected(target);
+        exchanges
+            .exchange(temporary, target)
+            .map_err(|source| CommitError::Io {
+                path: target.clone(),
+                source,
+            })?;
+        if let Some(old) = exchanges.last_old() {
+            check_unmodified(old, target, expected)?;
+        }
+    }
+    exchanges.keep();
+    Ok(())
+}
+
+/// Checks that `file`, the contents of `target`, is as it was read.
+fn check_unmodified(file: &Path, target: &Path, expected: Option<Fingerprint>) -> Result<(), CommitError> {
+    let Some(expected) = expected else {
+        return Ok(());
+    };
+    match Fingerprint::from_file(file) {
+        Ok(found) if found == expected => Ok(()),
+        Ok(_) => Err(CommitError::Modified(target.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(CommitError::Modified(target.to_owned()))
+        }
+        Err(source) => Err(CommitError::Io {
+            path: target.to_owned(),
+            source,
+        }),
+    }
+}
+
 impl Inner {
+    /// Removes stale files, once per directory.
+    fn sweep(&mut self, directory: &Path) {
+        if self.swept.insert(directory.to_owned()) {
+            stale::remove(directory);
+        }
+    }
+
     fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
         let missing: Vec<&Path> = directory
             .ancestors()
@@ -212,53 +297,6 @@ fn adopt(file: &mut File, data: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(data.permissions())
 }
 
-/// Reverts renames.
-#[derive(Default)]
-struct Undo {
-    /// Backup of the old file, if there was one, and its path.
-    done: Vec<(Option<PathBuf>, PathBuf)>,
-    next: Option<(Option<PathBuf>, PathBuf)>,
-}
-
-impl Undo {
-    /// Creates a backup of `target`. A single rename needs none.
-    fn remember(&mut self, target: &Path, count: usize) -> io::Result<()> {
-        let backup = target.with_file_name(format!(
-            ".mainstay-{}-{}.old",
-            std::process::id(),
-            self.done.len()
-        ));
-        let kept = count > 1 && target.is_file();
-        if kept {
-            fs::hard_link(target, &backup).or_else(|_| fs::copy(target, &backup).map(drop))?;
-        }
-        self.next = Some((kept.then_some(backup), target.to_owned()));
-        Ok(())
-    }
-
-    fn done(&mut self) {
-        self.done.extend(self.next.take());
-    }
-
-    fn revert(&mut self) {
-        if let Some((Some(backup), _)) = self.next.take() {
-            let _ = fs::remove_file(backup);
-        }
-        for (backup, target) in self.done.drain(..).rev() {
-            let _ = match backup {
-                Some(backup) => fs::rename(backup, target),
-                None => fs::remove_file(target),
-            };
-        }
-    }
-
-    fn forget(self) {
-        for backup in self.done.into_iter().filter_map(|(backup, _)| backup) {
-            let _ = fs::remove_file(backup);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,6 +355,80 @@ mod tests {
         drop(transaction);
         assert_eq!(fs::read(path("a")).unwrap(), b"old");
         assert_eq!(names(directory.path()), ["a", "c"]);
+    }
+
+    /// Writes a new text for a file that was read as `read` and is now `now`.
+    fn modified(read: &str, now: Option<&str>) -> (tempfile::TempDir, Result<(), CommitError>) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let path = |name: &str| root.join(name);
+        for name in ["a", "b"] {
+            fs::write(path(name), read).unwrap();
+        }
+        let transaction = Transaction::default();
+        for name in ["a", "b"] {
+            transaction.observe(&path(name), Fingerprint::from_bytes(read.as_bytes()));
+            transaction.write(&path(name), b"new").unwrap();
+        }
+        match now {
+            Some(text) => fs::write(path("b"), text).unwrap(),
+            None => fs::remove_file(path("b")).unwrap(),
+        }
+        let committed = transaction.commit();
+        drop(transaction);
+        (directory, committed)
+    }
+
+    #[test]
+    fn a_file_modified_after_it_was_read_is_not_replaced() {
+        let (directory, committed) = modified("old", Some("own"));
+        let error = committed.unwrap_err().to_string();
+        assert!(
+            error.ends_with("/b: the file was modified after it was read; nothing was written"),
+            "{error}"
+        );
+        assert_eq!(names(directory.path()), ["a", "b"]);
+        assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"old");
+        assert_eq!(fs::read(directory.path().join("b")).unwrap(), b"own");
+    }
+
+    #[test]
+    fn a_file_deleted_after_it_was_read_is_not_created() {
+        let (directory, committed) = modified("old", None);
+        assert!(
+            matches!(committed, Err(CommitError::Modified(_))),
+            "{committed:?}"
+        );
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_file_written_again_with_the_same_contents_is_replaced() {
+        let (directory, committed) = modified("old", Some("old"));
+        committed.unwrap();
+        assert_eq!(fs::read(directory.path().join("b")).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["a", "b"]);
+    }
+
+    #[test]
+    fn stale_files_of_killed_processes_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        // No process has this number: it is above the kernel's maximum.
+        let other = format!(".mainstay-{}-1.tmp", std::process::id());
+        for name in [
+            ".mainstay-99999999-1.tmp",
+            ".mainstay-99999999-2.old",
+            &other,
+            ".mainstay-x.tmp",
+        ] {
+            fs::write(path(name), "left").unwrap();
+        }
+        let transaction = Transaction::default();
+        transaction.remove_stale_files(directory.path());
+        let mut kept = vec![other, ".mainstay-x.tmp".to_owned()];
+        kept.sort();
+        assert_eq!(names(directory.path()), kept);
     }
 
     #[test]

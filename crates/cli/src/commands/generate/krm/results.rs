@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use mainstay_inject::{Action, Report};
-use mainstay_yaml::{Budget, Document, NodeId, NodeKind, Span, parse_spanned};
+use mainstay_yaml::{Budget, Document, Map, Node, NodeId, NodeKind, Span, Value, parse_map, parse_spanned};
 use serde::Serialize;
 
 use super::action_message;
@@ -151,49 +151,127 @@ pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<Kr
     action.into_iter().chain(findings).collect()
 }
 
-/// Inserts results into a `ResourceList`; without results the text is unchanged.
-pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Vec<u8> {
-    let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
-    let root = documents.first().and_then(|it| it.node(it.root()?));
-    let (Some(document), Some(root), false) = (documents.first(), root, results.is_empty()) else {
-        return text.to_vec();
+/// Appends results to a `ResourceList`, after earlier ones and in their style; without results the text is
+/// unchanged. Returns `None` if the new text does not read as the old list with the results appended.
+pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
+    if results.is_empty() {
+        return Some(text.to_vec());
+    }
+    let documents = parse_spanned(text, &Budget::default()).ok()?;
+    let document = documents.first()?;
+    let new = match document.find(&["results"]).and_then(|id| document.node(id)) {
+        Some(earlier) => extended(text, document, earlier, results)?,
+        None => with_results(text, document.node(document.root()?)?, results),
     };
-    let json = serde_json::to_string(results).unwrap_or_else(|_| "[]".to_owned());
-    let earlier = document.find(&["results"]).and_then(|id| document.node(id));
-    match (&root.kind, earlier) {
-        (_, Some(node)) => spliced(text, node.span.start.offset, node.span.end.offset, &json),
-        (NodeKind::Map { flow: true, entries }, None) => {
-            let comma = if entries.is_empty() { "" } else { ", " };
-            let end = root.span.end.offset.saturating_sub(1);
-            spliced(text, end, end, &format!("{comma}\"results\": {json}"))
+    is_appended(text, &new, results.len()).then_some(new)
+}
+
+/// Appends results to the list `earlier`.
+fn extended(
+    text: &[u8],
+    document: &Document<'_>,
+    earlier: &Node<'_>,
+    results: &[KrmResult],
+) -> Option<Vec<u8>> {
+    let (start, end) = (earlier.span.start.offset, earlier.span.end.offset);
+    match &earlier.kind {
+        NodeKind::List { items, flow: false } => {
+            let first = document.node(*items.first()?)?;
+            let column = dash_column(text, first.span)?;
+            Some(appended(text, earlier.span, &block_items(results, column)))
         }
-        _ => appended(text, root.span, results),
+        NodeKind::List { items, .. } => {
+            let last = items.last().and_then(|id| document.node(*id));
+            let (at, separator) = match last {
+                Some(last) => (last.span.end.offset, ", "),
+                None => (end.saturating_sub(1), ""),
+            };
+            let new = format!("{separator}{}", flow_items(results));
+            Some(spliced(text, at, at, &new))
+        }
+        NodeKind::Scalar { .. } => {
+            let space = if start == end { " " } else { "" };
+            let new = format!("{space}[{}]", flow_items(results));
+            Some(spliced(text, start, end, &new))
+        }
+        _ => None,
     }
 }
 
-/// Appends a block after the last entry of the list.
-fn appended(text: &[u8], root: Span, results: &[KrmResult]) -> Vec<u8> {
-    let behind = text.get(root.end.offset..).unwrap_or_default();
-    let end_of_line = behind.iter().position(|byte| *byte == b'\n');
-    let on_its_own = text
-        .get(..root.end.offset)
-        .is_some_and(|before| before.ends_with(b"\n"));
-    let (at, mut block) = match end_of_line {
-        _ if on_its_own => (root.end.offset, String::new()),
-        Some(end) => (root.end.offset + end + 1, String::new()),
-        None => (text.len(), "\n".to_owned()),
+/// Adds the field `results` at the end of a list without it.
+fn with_results(text: &[u8], root: &Node<'_>, results: &[KrmResult]) -> Vec<u8> {
+    if let NodeKind::Map { flow: true, entries } = &root.kind {
+        let comma = if entries.is_empty() { "" } else { ", " };
+        let end = root.span.end.offset.saturating_sub(1);
+        let new = format!("{comma}\"results\": [{}]", flow_items(results));
+        return spliced(text, end, end, &new);
+    }
+    let column = root.span.start.column.saturating_sub(1);
+    let key = format!("{:column$}results:\n", "");
+    appended(text, root.span, &(key + &block_items(results, column)))
+}
+
+/// Reports whether `new` reads as `old` with `count` more results.
+fn is_appended(old: &[u8], new: &[u8], count: usize) -> bool {
+    let read = |text| parse_map(text, &Budget::default()).ok();
+    let (Some(mut old), Some(mut new)) = (read(old), read(new)) else {
+        return false;
     };
-    let indent = " ".repeat(root.start.column.saturating_sub(1));
-    // Writing to memory cannot fail.
-    let _ = writeln!(block, "{indent}results:");
+    let results = |map: &mut Map| match map.remove("results") {
+        Some(Value::List(items)) => Some(items),
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(_) => None,
+    };
+    let (Some(earlier), Some(all)) = (results(&mut old), results(&mut new)) else {
+        return false;
+    };
+    old == new && all.starts_with(&earlier) && all.len() == earlier.len() + count
+}
+
+/// Returns the column of the dash before an item, if both are on one line.
+fn dash_column(text: &[u8], item: Span) -> Option<usize> {
+    let before = text.get(..item.start.offset)?;
+    let line = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let dash = before.get(line..)?.iter().position(|byte| *byte != b' ')?;
+    (before.get(line + dash) == Some(&b'-')).then_some(dash)
+}
+
+fn flow_items(results: &[KrmResult]) -> String {
+    let items = results
+        .iter()
+        .map(|result| serde_json::to_string(result).unwrap_or_default());
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn block_items(results: &[KrmResult], column: usize) -> String {
+    let mut block = String::new();
     for result in results {
+        // Writing to memory cannot fail.
         let _ = writeln!(
             block,
-            "{indent}- {}",
+            "{:column$}- {}",
+            "",
             serde_json::to_string(result).unwrap_or_default()
         );
     }
-    spliced(text, at, at, &block)
+    block
+}
+
+/// Inserts lines after a block collection.
+fn appended(text: &[u8], collection: Span, lines: &str) -> Vec<u8> {
+    let end = collection.end.offset;
+    let behind = text.get(end..).unwrap_or_default();
+    let end_of_line = behind.iter().position(|byte| *byte == b'\n');
+    let on_its_own = text.get(..end).is_some_and(|before| before.ends_with(b"\n"));
+    let (at, line_break) = match end_of_line {
+        _ if on_its_own => (end, ""),
+        Some(behind) => (end + behind + 1, ""),
+        None => (text.len(), "\n"),
+    };
+    spliced(text, at, at, &format!("{line_break}{lines}"))
 }
 
 fn spliced(text: &[u8], start: usize, end: usize, by: &str) -> Vec<u8> {
@@ -209,7 +287,7 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let found = insert(text.as_bytes(), &[KrmResult::failure("no \"x\"".into())]);
-        assert_eq!(String::from_utf8(found).unwrap(), expected);
+        assert_eq!(String::from_utf8(found.unwrap()).unwrap(), expected);
     }
 
     const RESULT: &str = r#"{"message":"no \"x\"","severity":"error"}"#;
@@ -240,15 +318,60 @@ mod tests {
     }
 
     #[test]
-    fn earlier_results_are_replaced() {
+    fn earlier_results_are_kept_in_their_style() {
         check(
             "items: []\nresults: [{message: old}]\n",
-            &format!("items: []\nresults: [{RESULT}]\n"),
+            &format!("items: []\nresults: [{{message: old}}, {RESULT}]\n"),
+        );
+        check(
+            "results:\n  - message: |\n      old\n    severity: info\nitems: []\n",
+            &format!("results:\n  - message: |\n      old\n    severity: info\n  - {RESULT}\nitems: []\n"),
+        );
+        check(
+            "items: []\nresults:\n- message: old",
+            &format!("items: []\nresults:\n- message: old\n- {RESULT}\n"),
+        );
+        check(
+            "results: []\nitems: []\n",
+            &format!("results: [{RESULT}]\nitems: []\n"),
+        );
+        check(
+            "results:\nitems: []\n",
+            &format!("results: [{RESULT}]\nitems: []\n"),
+        );
+        check(
+            "results: null\nitems: []\n",
+            &format!("results: [{RESULT}]\nitems: []\n"),
         );
     }
 
     #[test]
     fn no_results_change_nothing() {
-        assert_eq!(insert(b"items: []\n", &[]), b"items: []\n");
+        assert_eq!(insert(b"items: []\n", &[]).unwrap(), b"items: []\n");
+    }
+
+    #[test]
+    fn anchors_and_comments_among_earlier_results_are_kept() {
+        check(
+            "results: &r\n- &a message: |+\n    old\n\n# after\nitems: []\n",
+            &format!("results: &r\n- &a message: |+\n    old\n\n- {RESULT}\n# after\nitems: []\n"),
+        );
+        check(
+            "results: [\n  {message: old}, # first\n]\nitems: []\n",
+            &format!("results: [\n  {{message: old}}, {RESULT}, # first\n]\nitems: []\n"),
+        );
+    }
+
+    #[test]
+    fn results_that_cannot_be_extended_are_rejected() {
+        for text in [
+            "a: &a [{message: old}]\nresults: *a\n",
+            "results: {message: old}\n",
+            "results: old\n",
+            "results:\n-\n  message: old\n",
+        ] {
+            let found = insert(text.as_bytes(), &[KrmResult::failure("new".into())]);
+            assert_eq!(found, None, "{text}");
+        }
     }
 }
