@@ -22,6 +22,16 @@ vocabulary! {
         /// Whether every workload is on the active revision. Not upstream; only on an Istio that migrates
         /// workloads.
         WorkloadsMigrated = "WorkloadsMigrated",
+        /// Whether a rollout makes progress.
+        Progressing = "Progressing",
+        /// Whether every revision of a deployment exists with the components that routes name.
+        RevisionsResolved = "RevisionsResolved",
+        /// Whether every cluster of a deployment can be reached.
+        ClustersReachable = "ClustersReachable",
+        /// Whether routes have the weights of the current step.
+        TrafficApplied = "TrafficApplied",
+        /// Whether no analysis failed.
+        AnalysisPassed = "AnalysisPassed",
     }
 }
 

@@ -1,8 +1,9 @@
-//! Generates the `CustomResourceDefinition`s of our five kinds.
+//! Generates the `CustomResourceDefinition`s of our kinds.
 //!
 //! The schemas are written as facts (`crd/*.txt`): ours by hand, those of chart values by `cargo xtask
 //! codegen` from the definitions in the pinned modules.
 
+mod delivery;
 mod facts;
 mod kinds;
 pub mod table;
@@ -10,7 +11,7 @@ pub mod table;
 use serde_json::{Value, json};
 
 use facts::Facts;
-use kinds::{Column, KINDS, Kind, Served};
+use kinds::{Column, Group, KINDS, Kind, MESH, Served};
 
 /// Our types, and those of chart values.
 const TEXTS: [&str; 2] = [include_str!("crd/sail.txt"), include_str!("crd/upstream.txt")];
@@ -28,7 +29,7 @@ pub struct VersionNames<'a> {
     pub default: &'a str,
 }
 
-/// Returns all definitions, sorted by name.
+/// Returns the definitions of the mesh's kinds, sorted by name.
 #[must_use]
 pub fn definitions(versions: &VersionNames<'_>) -> Vec<Value> {
     let lists = [
@@ -43,13 +44,23 @@ pub fn definitions(versions: &VersionNames<'_>) -> Vec<Value> {
         .chain([own.as_str(), TEXTS[1]])
         .collect();
     let facts = Facts::parse(&texts);
-    KINDS.iter().map(|kind| definition(kind, &facts)).collect()
+    KINDS.iter().map(|kind| definition(&MESH, kind, &facts)).collect()
 }
 
-fn definition(kind: &Kind, facts: &Facts<'_>) -> Value {
-    let plural = format!("{}s", kind.singular());
+/// Returns the definitions of the kinds of `delivery.mainstay.dev`, sorted by name.
+#[must_use]
+pub fn delivery_definitions() -> Vec<Value> {
+    let facts = Facts::parse(&[delivery::TEXT]);
+    delivery::KINDS
+        .iter()
+        .map(|kind| definition(&delivery::GROUP, kind, &facts))
+        .collect()
+}
+
+fn definition(group: &Group, kind: &Kind, facts: &Facts<'_>) -> Value {
+    let plural = kind.plural();
     let mut names = json!({
-        "categories": ["istio-io"],
+        "categories": [group.category],
         "kind": kind.name,
         "listKind": format!("{}List", kind.name),
         "plural": plural,
@@ -61,17 +72,17 @@ fn definition(kind: &Kind, facts: &Facts<'_>) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.sailoperator.io")},
+        "metadata": {"name": format!("{plural}.{}", group.name)},
         "spec": {
-            "group": "sailoperator.io",
+            "group": group.name,
             "names": names,
-            "scope": "Cluster",
-            "versions": kind.versions.iter().map(|version| served(version, kind, facts)).collect::<Vec<_>>(),
+            "scope": group.scope,
+            "versions": kind.versions.iter().map(|version| served(group, version, kind, facts)).collect::<Vec<_>>(),
         },
     })
 }
 
-fn served(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
+fn served(group: &Group, version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
     let columns: Vec<Value> = version.columns.iter().map(Column::to_json).collect();
     let mut out = json!({
         "name": version.name,
@@ -81,6 +92,9 @@ fn served(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
         "additionalPrinterColumns": columns,
         "schema": {"openAPIV3Schema": object(version, kind, facts)},
     });
+    if group.requires_spec {
+        require_spec(&mut out);
+    }
     if !version.is_stored {
         set(&mut out, "deprecated", json!(true));
     }
@@ -115,6 +129,12 @@ fn object(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
         );
     }
     out
+}
+
+fn require_spec(version: &mut Value) {
+    if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+        set(schema, "required", json!(["spec"]));
+    }
 }
 
 /// Sets one key of an object.

@@ -1,4 +1,5 @@
-//! Types of the custom resources of the mesh, with their conditions, reasons and definitions ([`crd`]).
+//! Types of the custom resources of the mesh and of application delivery ([`delivery`]), with their
+//! conditions, reasons and definitions ([`crd`]).
 //!
 //! *Invariant:* every condition type and every reason that this project writes is a variant here. Out of
 //! scope: decisions, which the planner makes, and versions, which the catalog provides.
@@ -14,6 +15,7 @@
 mod cni;
 mod condition;
 pub mod crd;
+pub mod delivery;
 mod duration;
 mod istio;
 mod meta;

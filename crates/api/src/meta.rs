@@ -12,6 +12,9 @@ use crate::{Time, names};
 pub struct ObjectMeta {
     /// Name of the object.
     pub name: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     /// UID.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,

@@ -33,6 +33,10 @@ pub const MANAGED_BY: &str = "sail-operator";
 /// Annotation: the operator does not change this object.
 pub const IGNORE_ANNOTATION: &str = "sailoperator.io/ignore";
 
+/// Annotation of a revision: its Istio has the implicit tag `default`, because the operator created its first
+/// revision.
+pub const IMPLICIT_TAG: &str = "sailoperator.io/implicit-default-tag";
+
 /// Annotation of an injector's webhook configuration: whether the remote control plane is ready.
 pub const PROBE_STATUS: &str = "sailoperator.io/readinessProbe.status";
 /// Annotation: why [`PROBE_STATUS`] is false.
@@ -50,6 +54,8 @@ pub const READINESS_TIMEOUT: &str = "sailoperator.io/readiness-timeout";
 pub const MIGRATION_BATCH: &str = "sailoperator.io/migration-batch";
 /// Annotation of a workload: the record of its last migration.
 pub const MIGRATION_RECORD: &str = "sailoperator.io/migration";
+/// Value of [`MIGRATION_RECORD`] that requests a retry.
+pub const RETRY_MIGRATION: &str = "retry";
 /// Annotation of a pod template that `kubectl rollout restart` sets to restart a workload.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// Label of the pods of a Deployment: the hash of their template.
@@ -74,6 +80,22 @@ pub const ZTUNNEL_RELEASE: &str = "ztunnel";
 pub const CNI_DAEMONSET: &str = "istio-cni-node";
 /// `DaemonSet` of ztunnel.
 pub const ZTUNNEL_DAEMONSET: &str = "ztunnel";
+
+/// Maximum length of a tag in `revisionTags`: the name of its Service (`istiod-revision-tag-prod`) must not
+/// exceed 63 characters.
+pub const MAX_TAG_LENGTH: usize = 43;
+
+/// Whether a name may be listed in `revisionTags`: a DNS label of at most [`MAX_TAG_LENGTH`] characters, as
+/// the schema requires.
+#[must_use]
+pub fn is_valid_tag(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.len() <= MAX_TAG_LENGTH
+        && bytes.first().copied().is_some_and(is_word)
+        && bytes.last().copied().is_some_and(is_word)
+        && bytes.iter().all(|byte| is_word(*byte) || *byte == b'-')
+}
 
 /// Returns the release of `chart` for a revision or a tag: `default-istiod`, `prod-revisiontags`.
 #[must_use]

@@ -58,6 +58,14 @@ vocabulary! {
         TagClaimedByOther = "TagClaimedByOther",
         /// The tag is no longer requested, but workloads still refer to it.
         TagStillInUse = "TagStillInUse",
+        /// The implicit tag is created once the first revision is ready.
+        WaitingForRevision = "WaitingForRevision",
+        /// The Istio had revisions before, so it has no implicit tag.
+        NoTagsRequested = "NoTagsRequested",
+        /// A listed name is not a valid tag name.
+        InvalidTagName = "InvalidTagName",
+        /// A tag could not be created, updated or deleted.
+        TagFailed = "TagFailed",
 
         // Actions.
         /// The active revision does not exist yet.
@@ -138,6 +146,111 @@ vocabulary! {
         PinnedByTag = "PinnedByTag",
         /// Injection is no longer requested: a restart would remove its proxy.
         NoReference = "NoReference",
+        /// The labels of its namespace disable injection.
+        InjectionDisabled = "InjectionDisabled",
+        /// Its pods use the network of their node, where no proxy is injected.
+        HostNetwork = "HostNetwork",
+        /// Its pods run without a proxy although a revision is requested: a restart would not migrate them.
+        NotInjected = "NotInjected",
+        /// Its update strategy has a partition: a restart would not reach all pods.
+        UpdatesPartitioned = "UpdatesPartitioned",
+        /// An annotation of the workload or its namespace that controls migration has an invalid value.
+        InvalidAnnotation = "InvalidAnnotation",
+
+        // Rollouts of applications: conditions.
+        /// A rollout is in progress.
+        RolloutInProgress = "RolloutInProgress",
+        /// The target is in place.
+        RolloutCompleted = "RolloutCompleted",
+        /// The rollout was aborted; the stable state is in place.
+        RolloutAborted = "RolloutAborted",
+        /// The rollout returns to the stable state.
+        RolloutAborting = "RolloutAborting",
+        /// An action or `spec.strategy.paused` pauses the rollout.
+        RolloutPaused = "RolloutPaused",
+        /// The current step waits for a promotion.
+        WaitingForPromotion = "WaitingForPromotion",
+        /// The current step waits for a time.
+        WaitingForTime = "WaitingForTime",
+        /// Not all replicas are available.
+        ReplicasUnavailable = "ReplicasUnavailable",
+        /// All revisions exist.
+        RevisionsResolved = "RevisionsResolved",
+        /// A revision does not exist.
+        RevisionNotFound = "RevisionNotFound",
+        /// A route names a component that the revision does not have.
+        ComponentNotFound = "ComponentNotFound",
+        /// No cluster matches a selector.
+        NoClusterMatched = "NoClusterMatched",
+        /// The named cluster does not exist.
+        ClusterNotFound = "ClusterNotFound",
+        /// The named cluster does not have the labels of the selector.
+        ClusterLabelMismatch = "ClusterLabelMismatch",
+        /// All clusters can be reached.
+        ClustersReachable = "ClustersReachable",
+        /// A cluster cannot be reached; nothing is changed in it.
+        ClusterUnreachable = "ClusterUnreachable",
+        /// An object of the same name belongs to another owner; it is not changed.
+        NameConflict = "NameConflict",
+        /// Routes have the weights of the current step.
+        TrafficApplied = "TrafficApplied",
+        /// Routes were not accepted yet.
+        TrafficPending = "TrafficPending",
+        /// No revision with a weight is available; routes do not change.
+        NoAvailableBackend = "NoAvailableBackend",
+        /// The cluster supports no provider for the routes.
+        NoTrafficProvider = "NoTrafficProvider",
+        /// The deployment has no traffic settings.
+        NoTraffic = "NoTraffic",
+        /// The strategy does not support a change of several revisions at once.
+        PlanUnsupported = "PlanUnsupported",
+        /// A setting is invalid.
+        InvalidSpec = "InvalidSpec",
+        /// No analysis failed.
+        AnalysisPassed = "AnalysisPassed",
+        /// An analysis failed.
+        AnalysisFailed = "AnalysisFailed",
+        /// An analysis has no data.
+        AnalysisNoData = "AnalysisNoData",
+        /// A template does not exist.
+        AnalysisTemplateNotFound = "AnalysisTemplateNotFound",
+        /// The rollout made no progress for too long.
+        ProgressDeadlineExceeded = "ProgressDeadlineExceeded",
+        /// Too many clusters of a wave failed.
+        TooManyFailedClusters = "TooManyFailedClusters",
+        // Rollouts of applications: actions and events.
+        /// A rollout started.
+        RolloutStarted = "RolloutStarted",
+        /// The next step started.
+        StepStarted = "StepStarted",
+        /// The object does not exist yet.
+        ObjectMissing = "ObjectMissing",
+        /// The object differs from the rendered one.
+        ObjectOutdated = "ObjectOutdated",
+        /// Another client changed the object.
+        ObjectDrifted = "ObjectDrifted",
+        /// The object is no longer desired.
+        ObjectObsolete = "ObjectObsolete",
+        /// Objects are about to be created.
+        InventoryExtended = "InventoryExtended",
+        /// Objects are gone.
+        InventoryReduced = "InventoryReduced",
+        /// A growing revision has capacity for more replicas.
+        ScaledUp = "ScaledUp",
+        /// A shrinking revision is no longer needed at its size.
+        ScaledDown = "ScaledDown",
+        /// The weights of a cluster changed.
+        WeightsChanged = "WeightsChanged",
+        /// The next measurement of an analysis is due.
+        MeasurementDue = "MeasurementDue",
+        /// An action took effect.
+        ActionAccepted = "ActionAccepted",
+        /// An action names another step.
+        StaleStep = "StaleStep",
+        /// An action has no effect in the current state.
+        NotApplicable = "NotApplicable",
+        /// Objects in an unreachable cluster were given up.
+        ObjectsForgotten = "ObjectsForgotten",
 
         /// `updateWorkloads` has no effect.
         DeprecatedField = "DeprecatedField",

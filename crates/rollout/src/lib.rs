@@ -1,25 +1,43 @@
 //! Plans rollouts of applications over revisions and clusters.
 //!
 //! ```text
-//! selector, clusters ──select()──▶ placement ──divide()──▶ replicas per cluster
-//! previous, desired  ──diff()────▶ Del, Mod, Add
-//! weights, availability ──effective_weights()──▶ weights per cluster
+//! Application ──render_component(), record_revision()──▶ ApplicationRevision
+//! Snapshot ──plan()──▶ Plan: writes by cluster with preconditions, status, requeue
 //! ```
 //!
-//! Every function is pure: no clock, no client, no randomness.
+//! [`plan()`] is built from functions that can be used alone:
 //!
-//! Out of scope: rendering of components and API calls.
+//! ```text
+//! selector, clusters ──select()──▶ placement ──divide()──▶ replicas per cluster
+//! previous, desired  ──diff()────▶ Del, Mod, Add
+//! weights, availability ──effective_weights()──▶ weights per cluster ──render_routes()──▶ routes
+//! ```
+//!
+//! Every function is pure: no clock, no client, no randomness. A plan leaves no decision to its executor; how
+//! to execute one is described at [`plan::Plan`].
+//!
+//! Out of scope: rendering of Helm charts, queries of metrics, and API calls.
 
 mod diff;
 mod division;
+pub mod documents;
+mod error;
+pub mod manifest;
 mod names;
 mod placement;
+pub mod plan;
+mod planner;
 mod quantity;
+pub mod revision;
+pub mod snapshot;
+pub mod traffic;
 mod weights;
 
 pub use diff::{Assignment, Change, Diff, Placements, diff};
 pub use division::{Share, divide};
-pub use names::{object_name, service_name};
+pub use error::RenderError;
+pub use names::{apex_service_name, inventory_name, object_name, service_name};
 pub use placement::{Candidate, PlacementError, Selector, select};
+pub use planner::plan;
 pub use quantity::{IntOrPercent, QuantityError, RolloutBudget, Rounding};
 pub use weights::{Backend, WeightError, effective_weights, replica_weights};

@@ -26,8 +26,30 @@ pub fn service_name(revision: &str, component: &str, components: usize) -> Strin
     }
 }
 
+/// Returns a label value: the name, shortened like an object's. Names of objects may be longer than labels.
+#[must_use]
+pub(crate) fn label_value(name: &str) -> String {
+    shorten(name)
+}
+
+/// Returns the name of the Service over all revisions of a component: `DEPLOYMENT-COMPONENT`.
+#[must_use]
+pub fn apex_service_name(deployment: &str, component: &str) -> String {
+    shorten(&format!("{deployment}-{component}"))
+}
+
+/// Returns the name of a deployment's inventory for a cluster.
+#[must_use]
+pub fn inventory_name(deployment: &str, cluster: &str) -> String {
+    if cluster.is_empty() {
+        shorten(deployment)
+    } else {
+        shorten(&format!("{deployment}.{cluster}"))
+    }
+}
+
 /// Cuts a name that is too long and appends a hash of the whole name.
-fn shorten(name: &str) -> String {
+pub(crate) fn shorten(name: &str) -> String {
     if name.len() <= MAX_LEN {
         return name.to_owned();
     }

@@ -31,7 +31,12 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "domain",
-        crates: &["mainstay-inject", "mainstay-mesh", "mainstay-rollout"],
+        crates: &[
+            "mainstay-inject",
+            "mainstay-manifest",
+            "mainstay-mesh",
+            "mainstay-rollout",
+        ],
     },
     Layer {
         name: "I/O",
@@ -52,7 +57,12 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "test",
-        crates: &["mainstay-check", "mainstay-conformance", "mainstay-testkit"],
+        crates: &[
+            "mainstay-check",
+            "mainstay-conformance",
+            "mainstay-fuzz",
+            "mainstay-testkit",
+        ],
     },
     Layer {
         name: "tool",

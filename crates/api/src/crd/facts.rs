@@ -7,19 +7,29 @@
 //!   oneof a b                           at most one of these may be set
 //!   rule "message" expression           a CEL rule on the whole type
 //! Name = A|B|C                          an enumeration
+//! Name : TYPE minLength=1               a type with attributes
 //! ```
 //!
-//! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `date-time`,
-//! `object`, `any`, the name of another type, `A|B` (an inline enumeration), `[TYPE]` (a list) or `{TYPE}` (a
-//! map). Attributes of fields: `required`, `default=JSON`, `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`,
-//! `minLength=N`, `maxLength=N`, `maxItems=N`, `immutable`.
+//! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `int-or-percent`,
+//! `date-time`, `tag-name`, `object`, `any`, the name of another type, `A|B` (an inline enumeration),
+//! `[TYPE]` (a list) or `{TYPE}` (a map). Attributes of fields: `required`, `default=JSON`,
+//! `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`, `max=N`, `minLength=N`, `maxLength=N`, `minItems=N`,
+//! `maxItems=N`, `maxProperties=N`, `immutable`.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::names::MAX_TAG_LENGTH;
+
 /// Pattern of a Kubernetes quantity.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// Pattern of a number or percentage as a text.
+const PERCENT: &str = "^[0-9]{1,6}%?$";
+
+/// Pattern of a DNS label.
+const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Maximum nesting of types. Ends the recursion of a type that contains itself.
 const MAX_DEPTH: usize = 40;
@@ -34,6 +44,7 @@ pub(super) struct Facts<'a> {
 struct Type<'a> {
     attributes: &'a str,
     enumeration: Option<&'a str>,
+    alias: Option<&'a str>,
     lines: Vec<&'a str>,
 }
 
@@ -52,12 +63,15 @@ impl<'a> Facts<'a> {
             }
             let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
             let enumeration = rest.strip_prefix("= ");
-            let attributes = if enumeration.is_some() { "" } else { rest };
+            let alias = rest.strip_prefix(": ");
+            let is_object = enumeration.is_none() && alias.is_none();
+            let attributes = if is_object { rest } else { "" };
             facts.types.insert(
                 name,
                 Type {
                     attributes,
                     enumeration,
+                    alias,
                     lines: Vec::new(),
                 },
             );
@@ -96,8 +110,20 @@ impl<'a> Facts<'a> {
                 enumeration: Some(values),
                 ..
             }) => enumeration(values),
+            Some(Type {
+                alias: Some(text), ..
+            }) => self.alias(text, depth),
             Some(kind) => self.object(kind, depth),
         }
+    }
+
+    fn alias(&self, text: &str, depth: usize) -> Value {
+        let (expression, attributes) = text.split_once(' ').unwrap_or((text, ""));
+        let mut schema = self.nested(expression, depth);
+        if let Value::Object(schema) = &mut schema {
+            set_attributes(schema, attributes);
+        }
+        schema
     }
 
     fn object(&self, kind: &Type<'_>, depth: usize) -> Value {
@@ -194,7 +220,11 @@ fn scalar(expression: &str) -> Option<Value> {
         "int32" | "int64" => json!({"type": "integer", "format": expression}),
         "date-time" => json!({"type": "string", "format": "date-time"}),
         "quantity" => json!({"anyOf": either, "pattern": QUANTITY, "x-kubernetes-int-or-string": true}),
+        "int-or-percent" => json!({
+            "anyOf": either, "pattern": PERCENT, "x-kubernetes-int-or-string": true, "maxLength": 8,
+        }),
         "int-or-string" => json!({"anyOf": either, "x-kubernetes-int-or-string": true}),
+        "tag-name" => json!({"type": "string", "pattern": DNS_LABEL, "maxLength": MAX_TAG_LENGTH}),
         "any" => any(),
         _ if expression.contains('|') => enumeration(expression),
         _ => return None,
@@ -217,7 +247,8 @@ fn set_attributes(schema: &mut Map<String, Value>, attributes: &str) {
                 serde_json::from_str(value).unwrap_or_else(|_| json!(value)),
             ),
             "min" => ("minimum", number()),
-            "minLength" | "maxLength" | "maxItems" => (key, number()),
+            "max" => ("maximum", number()),
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "maxProperties" => (key, number()),
             "map" => ("x-kubernetes-map-type", json!(value)),
             "list" => {
                 let (kind, keys) = value.split_once(':').unwrap_or((value, ""));
@@ -286,6 +317,23 @@ mod tests {
         });
         check(
             "A\n  a string\n  b int64 min=1\n  oneof a b\n  rule \"no\" self.a == 'x'\n",
+            "A",
+            &expected,
+        );
+    }
+
+    #[test]
+    fn a_named_type_has_the_attributes_of_its_line() {
+        let expected = json!({
+            "type": "object",
+            "properties": {"a": {
+                "type": "object",
+                "maxProperties": 2,
+                "additionalProperties": {"type": "string", "maxLength": 63},
+            }},
+        });
+        check(
+            "A\n  a {B} maxProperties=2\nB : string maxLength=63\n",
             "A",
             &expected,
         );

@@ -1,6 +1,23 @@
-//! The five kinds as data: names, served versions, columns of `kubectl get`, and the rules on whole objects.
+//! Kinds as data: names, served versions, columns of `kubectl get`, and the rules on whole objects.
 
 use serde_json::{Value, json};
+
+/// What the kinds of one API group have in common.
+pub(super) struct Group {
+    pub(super) name: &'static str,
+    pub(super) scope: &'static str,
+    pub(super) category: &'static str,
+    /// Whether every object needs a spec.
+    pub(super) requires_spec: bool,
+}
+
+/// The group of the mesh.
+pub(super) const MESH: Group = Group {
+    name: "sailoperator.io",
+    scope: "Cluster",
+    category: "istio-io",
+    requires_spec: false,
+};
 
 /// One kind.
 pub(super) struct Kind {
@@ -16,6 +33,14 @@ impl Kind {
     pub(super) fn singular(&self) -> String {
         self.name.to_lowercase()
     }
+
+    pub(super) fn plural(&self) -> String {
+        let singular = self.singular();
+        match singular.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None => format!("{singular}s"),
+        }
+    }
 }
 
 /// One version of a kind, with the names of its types.
@@ -30,7 +55,11 @@ pub(super) struct Served {
 }
 
 /// One column: heading, path, description.
-pub(super) struct Column(&'static str, &'static str, &'static str);
+pub(super) struct Column(
+    pub(super) &'static str,
+    pub(super) &'static str,
+    pub(super) &'static str,
+);
 
 impl Column {
     pub(super) fn to_json(&self) -> Value {
@@ -68,7 +97,7 @@ const STATUS: Column = Column(
 );
 const VERSION: Column = Column("Version", ".spec.version", "Version of Istio.");
 const REVISION: Column = Column("Revision", ".status.istioRevision", "Revision that it refers to.");
-const AGE: Column = Column("Age", ".metadata.creationTimestamp", "Time since its creation.");
+pub(super) const AGE: Column = Column("Age", ".metadata.creationTimestamp", "Time since its creation.");
 
 const SINGLETON: Option<(&str, &str)> = Some((
     "metadata.name must be 'default'",

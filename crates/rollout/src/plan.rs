@@ -1,0 +1,192 @@
+//! Plans: ordered actions with reasons and preconditions. A plan leaves no decision to the executor.
+//!
+//! The executor runs `prepare` in order and stops at the first failure. It then runs the steps of each
+//! cluster in order, clusters independently of each other: a failure ends the steps of that cluster only.
+//! Last it runs `finish`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mainstay_api::delivery::{ActionStatus, DeploymentStatus};
+use mainstay_api::{OwnerReference, Reason};
+
+use crate::manifest::{Manifest, ObjectKey};
+use crate::snapshot::{MeasurementKey, Version};
+
+/// The plan of one deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Writes to the host cluster that must succeed before anything else.
+    pub prepare: Vec<Step>,
+    /// Writes by cluster.
+    pub clusters: BTreeMap<String, Vec<Step>>,
+    /// Writes to the host cluster that follow.
+    pub finish: Vec<Step>,
+    /// The status after this plan, written or unchanged.
+    pub status: DeploymentStatus,
+    /// When the deployment is planned again, besides events.
+    pub requeue: Requeue,
+}
+
+impl Plan {
+    /// Whether there are no steps.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.prepare.is_empty() && self.finish.is_empty() && self.clusters.values().all(Vec::is_empty)
+    }
+
+    /// Returns all steps in a possible order of execution.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.prepare
+            .iter()
+            .chain(self.clusters.values().flatten())
+            .chain(&self.finish)
+    }
+}
+
+/// An action and its reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The action.
+    pub action: Action,
+    /// The reason.
+    pub reason: Reason,
+}
+
+/// When a deployment is planned again without an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requeue {
+    /// Only on an event.
+    OnEvent,
+    /// At this time.
+    At(Timestamp),
+    /// At once.
+    Immediately,
+}
+
+/// One write, or one query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Add our finalizer to the deployment.
+    AddFinalizer(Version),
+    /// Remove our finalizer from the deployment.
+    RemoveFinalizer(Version),
+    /// Replace the inventory of a cluster, in the host cluster. An empty one is deleted.
+    WriteInventory(InventoryWrite),
+    /// Apply an object.
+    Apply(Apply),
+    /// Set `spec.replicas` of a workload.
+    Scale(Scale),
+    /// Delete an object.
+    Delete(Delete),
+    /// Replace the status of the deployment.
+    WriteStatus(Version, Box<DeploymentStatus>),
+    /// Replace the status of a `DeploymentAction`.
+    CompleteAction {
+        /// Name of the action.
+        name: String,
+        /// Its version.
+        version: Version,
+        /// Its status.
+        status: ActionStatus,
+    },
+    /// Run a query; its result is part of the next snapshot.
+    Measure(MeasureRequest),
+    /// Send an event about the deployment.
+    Event {
+        /// Whether it is a warning.
+        is_warning: bool,
+        /// The message.
+        message: String,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddFinalizer(_) => f.write_str("add finalizer"),
+            Self::RemoveFinalizer(_) => f.write_str("remove finalizer"),
+            Self::WriteInventory(write) => {
+                write!(
+                    f,
+                    "write inventory {} ({} objects)",
+                    write.name,
+                    write.objects.len()
+                )
+            }
+            Self::Apply(apply) => match apply.replicas {
+                Some(replicas) => write!(f, "apply {} with {replicas} replicas", apply.manifest.key),
+                None => write!(f, "apply {}", apply.manifest.key),
+            },
+            Self::Scale(scale) => write!(f, "scale {} to {}", scale.key, scale.replicas),
+            Self::Delete(delete) => write!(f, "delete {}", delete.key),
+            Self::WriteStatus(..) => f.write_str("status"),
+            Self::CompleteAction { name, .. } => write!(f, "complete action {name}"),
+            Self::Measure(request) => {
+                write!(f, "measure {}/{}", request.key.template, request.key.metric)
+            }
+            Self::Event { message, .. } => write!(f, "event {message}"),
+        }
+    }
+}
+
+/// A write of an inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InventoryWrite {
+    /// Name of the `ResourceInventory`.
+    pub name: String,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Version that is replaced; `None` if it must not exist.
+    pub precondition: Option<Version>,
+    /// All objects.
+    pub objects: BTreeSet<ObjectKey>,
+}
+
+/// A server-side apply with our field manager, without force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// The object.
+    pub manifest: Arc<Manifest>,
+    /// `spec.replicas`, if it is set with this write.
+    pub replicas: Option<u32>,
+    /// Owner; only in the host cluster.
+    pub owner: Option<OwnerReference>,
+    /// Version that is replaced; `None` if the object must not exist.
+    pub precondition: Option<Version>,
+}
+
+/// A change of `spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The workload.
+    pub key: ObjectKey,
+    /// Replicas.
+    pub replicas: u32,
+    /// Version that is changed.
+    pub precondition: Version,
+}
+
+/// A deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// The object.
+    pub key: ObjectKey,
+    /// Version that is deleted.
+    pub precondition: Version,
+}
+
+/// A query of a metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureRequest {
+    /// Which metric.
+    pub key: MeasurementKey,
+    /// URL of the Prometheus server.
+    pub address: String,
+    /// Query with its variables replaced.
+    pub query: String,
+    /// Query of the number of samples.
+    pub samples_query: Option<String>,
+}

@@ -1,0 +1,243 @@
+//! Analysis: counts measurements, judges them and requests the next ones.
+
+use jiff::SignedDuration;
+use mainstay_api::Reason;
+use mainstay_api::delivery::{AnalysisRun, Direction, Metric, NoDataPolicy, RolloutStatus};
+
+use super::{Draft, stage};
+use crate::plan::{Action, MeasureRequest, Step};
+use crate::snapshot::{Measurement, MeasurementKey};
+
+/// Time between two measurements by default, in seconds.
+const DEFAULT_INTERVAL: u32 = 30;
+
+/// State of all analysis that concerns the current step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnalysisState {
+    /// Nothing failed, and the step's analysis is complete.
+    Passed,
+    /// More measurements are needed.
+    Running,
+    /// There is no data, and the policy is to wait.
+    NoData,
+    /// A template does not exist.
+    TemplateMissing,
+    /// A metric failed.
+    Failed,
+}
+
+/// Adds the snapshot's measurements to the counts.
+pub(super) fn fold(draft: &mut Draft<'_>) {
+    let rollout = draft
+        .status
+        .rollout
+        .as_ref()
+        .filter(|rollout| is_analysed(rollout));
+    let Some(step_hash) = rollout.map(|rollout| rollout.step_hash.clone()) else {
+        return;
+    };
+    for measurement in &draft.snapshot.measurements {
+        let key = &measurement.key;
+        let is_current = key.step_hash.is_empty() || key.step_hash == step_hash;
+        let metric = draft.snapshot.templates.get(&key.template).and_then(|template| {
+            let mut metrics = template.spec.metrics.iter();
+            metrics.find(|metric| metric.name == key.metric)
+        });
+        if let Some(metric) = metric.filter(|_| is_current) {
+            count(&mut draft.status.analysis, metric, measurement);
+        }
+    }
+}
+
+fn is_analysed(rollout: &RolloutStatus) -> bool {
+    rollout.direction == Direction::Forward && rollout.completed_at.is_none()
+}
+
+fn is_run(run: &AnalysisRun, key: &MeasurementKey) -> bool {
+    run.template_name == key.template && run.metric == key.metric && run.step_hash == key.step_hash
+}
+
+fn count(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: &Measurement) {
+    let key = &measurement.key;
+    if !runs.iter().any(|run| is_run(run, key)) {
+        runs.push(AnalysisRun {
+            template_name: key.template.clone(),
+            metric: key.metric.clone(),
+            step_hash: key.step_hash.clone(),
+            ..AnalysisRun::default()
+        });
+        runs.sort_by(|left, right| {
+            let key = |run: &AnalysisRun| {
+                (
+                    run.template_name.clone(),
+                    run.metric.clone(),
+                    run.step_hash.clone(),
+                )
+            };
+            key(left).cmp(&key(right))
+        });
+    }
+    let Some(run) = runs.iter_mut().find(|run| is_run(run, key)) else {
+        return;
+    };
+    let at = mainstay_api::Time::from_timestamp(measurement.at);
+    if run.measured_at.is_some_and(|last| last >= at) {
+        return;
+    }
+    run.measured_at = Some(at);
+    match judge(metric, measurement) {
+        Some(true) => (run.successful, run.no_data) = (run.successful + 1, 0),
+        Some(false) => (run.failed, run.no_data) = (run.failed + 1, 0),
+        None => match metric.on_no_data.unwrap_or_default() {
+            NoDataPolicy::Pause => run.no_data += 1,
+            NoDataPolicy::Pass => run.successful += 1,
+            NoDataPolicy::Fail => run.failed += 1,
+        },
+    }
+}
+
+/// Whether a measurement succeeded; `None` without data. NaN is no data.
+fn judge(metric: &Metric, measurement: &Measurement) -> Option<bool> {
+    let value = measurement.value.filter(|value| !value.is_nan())?;
+    let minimum = u64::from(metric.min_samples.unwrap_or_default());
+    if measurement.samples.is_some_and(|samples| samples < minimum) {
+        return None;
+    }
+    let range = &metric.success;
+    Some(range.min.is_none_or(|min| value >= min) && range.max.is_none_or(|max| value <= max))
+}
+
+/// Judges the background templates and, at an analysis step, that of the step; requests due measurements.
+pub(super) fn analysis_state(
+    draft: &mut Draft<'_>,
+    rollout: &RolloutStatus,
+    step: Option<&str>,
+) -> AnalysisState {
+    if !is_analysed(rollout) {
+        return AnalysisState::Passed;
+    }
+    let deployment = &draft.snapshot.deployment;
+    let steps = stage::steps(deployment, rollout);
+    let has_started = (rollout.step as usize) < steps.len() || rollout.group > 0 || !steps.is_empty();
+    let background: Vec<String> = deployment
+        .spec
+        .analysis
+        .iter()
+        .flat_map(|analysis| &analysis.background)
+        .map(|reference| reference.template_name.clone())
+        .filter(|_| has_started)
+        .collect();
+    let mut worst = AnalysisState::Passed;
+    for name in background {
+        worst = join(worst, judge_template(draft, &name, ""));
+    }
+    if let Some(name) = step {
+        worst = join(worst, judge_template(draft, name, &rollout.step_hash));
+    }
+    worst
+}
+
+fn join(left: AnalysisState, right: AnalysisState) -> AnalysisState {
+    let rank = |analysis_state: AnalysisState| match analysis_state {
+        AnalysisState::Passed => 0,
+        AnalysisState::Running => 1,
+        AnalysisState::NoData => 2,
+        AnalysisState::TemplateMissing => 3,
+        AnalysisState::Failed => 4,
+    };
+    if rank(left) >= rank(right) { left } else { right }
+}
+
+fn judge_template(draft: &mut Draft<'_>, name: &str, step_hash: &str) -> AnalysisState {
+    let snapshot = draft.snapshot;
+    let Some(template) = snapshot.templates.get(name) else {
+        return AnalysisState::TemplateMissing;
+    };
+    let mut worst = AnalysisState::Passed;
+    for metric in &template.spec.metrics {
+        let key = MeasurementKey {
+            template: name.to_owned(),
+            metric: metric.name.clone(),
+            step_hash: step_hash.to_owned(),
+        };
+        let run = draft
+            .status
+            .analysis
+            .iter()
+            .find(|run| is_run(run, &key))
+            .cloned();
+        let run = run.unwrap_or_default();
+        let analysis_state = judge_run(metric, &run, step_hash.is_empty());
+        if analysis_state != AnalysisState::Failed
+            && (analysis_state != AnalysisState::Passed || step_hash.is_empty())
+        {
+            request(draft, metric, &run, key);
+        }
+        worst = join(worst, analysis_state);
+    }
+    worst
+}
+
+fn judge_run(metric: &Metric, run: &AnalysisRun, is_background: bool) -> AnalysisState {
+    if run.failed > metric.failure_limit.unwrap_or_default() {
+        AnalysisState::Failed
+    } else if run.no_data > 0 {
+        AnalysisState::NoData
+    } else if is_background || run.successful + run.failed >= metric.count.unwrap_or(1) {
+        AnalysisState::Passed
+    } else {
+        AnalysisState::Running
+    }
+}
+
+fn request(draft: &mut Draft<'_>, metric: &Metric, run: &AnalysisRun, key: MeasurementKey) {
+    let interval = metric.interval_seconds.unwrap_or(DEFAULT_INTERVAL).max(1);
+    let interval = SignedDuration::from_secs(i64::from(interval));
+    let due = run.measured_at.map(|last| last.after(interval));
+    if let Some(due) = due.filter(|due| *due > draft.snapshot.now) {
+        draft.wakeups.push(due);
+        return;
+    }
+    let deployment = &draft.snapshot.deployment;
+    let revision = growing_revision(draft.status.rollout.as_ref());
+    let fill = |text: &str| {
+        text.replace("{{revision}}", &revision)
+            .replace("{{deployment}}", deployment.name())
+            .replace("{{namespace}}", deployment.namespace())
+    };
+    draft.wakeups.push(draft.snapshot.now + interval);
+    draft.finish.push(Step {
+        action: Action::Measure(MeasureRequest {
+            key,
+            address: metric.prometheus.address.clone(),
+            query: fill(&metric.prometheus.query),
+            samples_query: metric.prometheus.samples_query.as_deref().map(fill),
+        }),
+        reason: Reason::MeasurementDue,
+    });
+}
+
+/// Returns the name of the revision that grows from stable to target.
+fn growing_revision(rollout: Option<&RolloutStatus>) -> String {
+    let Some(rollout) = rollout else {
+        return String::new();
+    };
+    let total = |allocation: &mainstay_api::delivery::Allocation, name: &str| -> u32 {
+        let own = allocation
+            .placement
+            .iter()
+            .filter(|placement| placement.revision_name == name);
+        own.flat_map(|placement| &placement.clusters)
+            .map(|cluster| cluster.replicas.unwrap_or(1))
+            .sum()
+    };
+    let names = rollout
+        .target
+        .placement
+        .iter()
+        .map(|placement| placement.revision_name.as_str());
+    names
+        .max_by_key(|name| i64::from(total(&rollout.target, name)) - i64::from(total(&rollout.stable, name)))
+        .unwrap_or_default()
+        .to_owned()
+}

@@ -1,0 +1,122 @@
+//! Deletes a deployment: everything in the inventories, then the finalizer. Nothing is rendered.
+
+use mainstay_api::delivery::{DeletionPolicy, DeploymentPhase};
+use mainstay_api::{Reason, Time};
+
+use super::world::is_ours;
+use super::{Clusters, Draft, version};
+use crate::manifest::Role;
+use crate::names::inventory_name;
+use crate::plan::{Action, Delete, InventoryWrite, Plan, Step};
+use crate::snapshot::{ClusterView, Snapshot};
+
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    let mut draft = Draft::new(snapshot);
+    let metadata = &snapshot.deployment.metadata;
+    let has_finalizer = metadata
+        .finalizers
+        .iter()
+        .any(|name| name == mainstay_api::delivery::FINALIZER);
+    if !has_finalizer {
+        return draft.into_plan(Clusters::default());
+    }
+    let deletion = snapshot.deployment.spec.deletion.clone().unwrap_or_default();
+    let mut clusters = Clusters::default();
+    let mut is_done = true;
+    for (name, view) in &snapshot.clusters {
+        if view.inventory.objects.is_empty() && view.inventory.version.is_none() {
+            continue;
+        }
+        let is_kept = deletion.policy == Some(DeletionPolicy::Orphan);
+        let is_forgotten = !view.is_reachable(snapshot.now) && is_given_up(&mut draft, name, view);
+        if !is_kept && !is_forgotten {
+            let steps = delete_objects(snapshot, view);
+            let is_empty = view.is_reachable(snapshot.now) && steps.is_empty() && is_gone(snapshot, view);
+            if !steps.is_empty() {
+                clusters.steps.insert(name.clone(), steps);
+            }
+            if !is_empty {
+                is_done = false;
+                continue;
+            }
+        }
+        clusters.finish.push(Step {
+            action: Action::WriteInventory(InventoryWrite {
+                name: inventory_name(snapshot.deployment.name(), name),
+                cluster: name.clone(),
+                precondition: view.inventory.version.clone(),
+                objects: std::collections::BTreeSet::new(),
+            }),
+            reason: Reason::InventoryReduced,
+        });
+        is_done = false;
+    }
+    if is_done {
+        clusters.finish.push(Step {
+            action: Action::RemoveFinalizer(version(metadata)),
+            reason: Reason::CleanedUp,
+        });
+    } else {
+        draft.status.phase = DeploymentPhase::Deleting;
+    }
+    draft.into_plan(clusters)
+}
+
+/// Whether the objects of an unreachable cluster are given up by now.
+fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
+    let deployment = &draft.snapshot.deployment;
+    let deletion = deployment.spec.deletion.clone().unwrap_or_default();
+    let after = deletion
+        .unreachable_clusters
+        .and_then(|unreachable| unreachable.forget_after_seconds);
+    let since: Option<Time> = deployment.metadata.deletion_timestamp;
+    let (Some(after), Some(since)) = (after, since) else {
+        return false;
+    };
+    let is_over = draft.has_passed(since, after);
+    if is_over {
+        let names: Vec<String> = view.inventory.objects.iter().map(ToString::to_string).collect();
+        draft.event(
+            Reason::ObjectsForgotten,
+            true,
+            format!(
+                "cluster {name:?} is unreachable; left behind: {}",
+                names.join(", ")
+            ),
+        );
+    }
+    is_over
+}
+
+/// Deletes routes first, so that no request reaches a workload that goes away.
+fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
+    if !view.is_reachable(snapshot.now) {
+        return Vec::new();
+    }
+    let mut keys: Vec<_> = view.inventory.objects.iter().collect();
+    keys.sort_by_key(|key| match Role::for_kind(&key.kind) {
+        Role::Route => 0,
+        Role::Workload => 1,
+        Role::Support => 2,
+    });
+    let delete = |key: &&crate::manifest::ObjectKey| {
+        let observed = view.objects.get(*key)?;
+        let is_due = is_ours(snapshot, observed) && !observed.is_deleting;
+        is_due.then(|| Step {
+            action: Action::Delete(Delete {
+                key: (*key).clone(),
+                precondition: observed.version.clone(),
+            }),
+            reason: Reason::ObjectDeleted,
+        })
+    };
+    keys.iter().filter_map(delete).collect()
+}
+
+fn is_gone(snapshot: &Snapshot, view: &ClusterView) -> bool {
+    let mut keys = view.inventory.objects.iter();
+    keys.all(|key| {
+        let observed = view.objects.get(key);
+        observed.is_none_or(|observed| !is_ours(snapshot, observed))
+    })
+}

@@ -1,0 +1,587 @@
+//! The planner against a model of several clusters: random specs, faults and actions. Every write is checked.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::print_stdout,
+    reason = "helpers of tests"
+)]
+
+#[path = "simulation/model.rs"]
+mod model;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mainstay_api::Reason;
+use mainstay_api::delivery::{ActionVerb, DeploymentPhase, Provider};
+use mainstay_rollout::plan::{Action, Plan, Requeue, Step};
+use mainstay_rollout::traffic::WEIGHTS;
+use mainstay_testkit::{Random, case_count};
+use model::{Faults, World};
+use serde_json::{Value, json};
+
+fn placement(rows: &[(&str, u32)]) -> Vec<Value> {
+    let entry = |(cluster, replicas): &(&str, u32)| {
+        if cluster.is_empty() {
+            json!({"distribution": {"replicas": replicas}})
+        } else {
+            json!({"clusterSelector": {"name": cluster}, "distribution": {"replicas": replicas}})
+        }
+    };
+    rows.iter().map(entry).collect()
+}
+
+/// A revision, its replicas by cluster, and its weight.
+type Row<'a> = (&'a str, &'a [(&'a str, u32)], u32);
+
+fn spec(revisions: &[Row<'_>], strategy: &Value) -> Value {
+    let targets: Vec<Value> = revisions
+        .iter()
+        .map(|(name, _, weight)| {
+            json!({"revisionName": name, "componentName": "web", "port": 80, "weight": weight})
+        })
+        .collect();
+    let revisions: Vec<Value> = revisions
+        .iter()
+        .map(|(name, rows, _)| json!({"revisionName": name, "placement": placement(rows)}))
+        .collect();
+    json!({
+        "traffic": {"hosts": ["shop.example.com"], "drainSeconds": 5, "http": [{"weightedTargets": targets}]},
+        "appRevisions": revisions,
+        "strategy": strategy,
+    })
+}
+
+const CLUSTERS: [&str; 4] = ["", "a", "b", "c"];
+
+/// Simulations of a debug build; each plans and checks about a hundred states.
+const SIMULATIONS: usize = 150;
+
+/// States in which an abort is requested, at most.
+const ABORT_STATES: usize = 120;
+
+/// A random strategy for one pair of revisions.
+fn random_strategy(random: &mut Random) -> Value {
+    let mut strategy = json!({
+        "type": *random.pick(&["Direct", "Rolling", "Canary", "BlueGreen"]),
+        "maxSurge": *random.pick(&["25%", "1", "100%", "50%", "0"]),
+        "maxUnavailable": *random.pick(&["0", "1", "25%"]),
+        "progressDeadlineSeconds": 100_000,
+    });
+    if strategy["maxSurge"] == "0" {
+        strategy["maxUnavailable"] = json!("1");
+    }
+    let kind = strategy["type"].as_str().unwrap().to_owned();
+    if kind == "Canary" {
+        let all = [
+            json!({"setReplicas": "10%"}),
+            json!({"setWeight": 5}),
+            json!({"setWeight": 25}),
+            json!({"headerRoute": {"name": "t", "match": [{"headerName": "x", "exact": "y"}]}}),
+            json!({"mirror": {"percent": 10}}),
+            json!({"pause": {"durationSeconds": 7}}),
+            json!({"setReplicas": "60%"}),
+            json!({"setWeight": 60}),
+            json!({"setWeight": 100}),
+        ];
+        let steps: Vec<Value> = all.into_iter().filter(|_| random.chance(1, 2)).collect();
+        strategy["steps"] = json!(steps);
+    }
+    if kind == "BlueGreen" && random.chance(1, 2) {
+        strategy["steps"] = json!([{"pause": {"durationSeconds": 5}}]);
+    }
+    if random.chance(1, 3) {
+        strategy["waves"] = json!([
+            {"name": "first", "clusterSelector": {"name": "a"}, "soakSeconds": 5},
+            {"name": "rest", "maxConcurrentClusters": *random.pick(&["1", "50%", "100%"])},
+        ]);
+    }
+    strategy
+}
+
+fn random_rows(random: &mut Random, clusters: usize) -> Vec<(&'static str, u32)> {
+    let mut rows: Vec<(&str, u32)> = CLUSTERS[..clusters]
+        .iter()
+        .map(|name| (*name, random.below(6) as u32))
+        .filter(|(_, replicas)| *replicas > 0)
+        .collect();
+    if rows.is_empty() {
+        rows.push(("", 1 + random.below(4) as u32));
+    }
+    rows
+}
+
+fn random_world(seed: u64) -> (World, Vec<Value>) {
+    let mut random = Random::new(seed);
+    let clusters = 1 + random.below(4);
+    let strategy = random_strategy(&mut random);
+    let has_traffic = random.chance(4, 5);
+    let make = |random: &mut Random, name: &str| {
+        let rows = random_rows(random, clusters);
+        let mut spec = spec(&[(name, &rows, 100)], &strategy);
+        if !has_traffic {
+            spec.as_object_mut().unwrap().remove("traffic");
+        }
+        spec
+    };
+    let specs: Vec<Value> = ["shop-v1", "shop-v2", "shop-v3"]
+        .iter()
+        .map(|name| make(&mut random, name))
+        .collect();
+    let mut world = World::new(seed, specs[0].clone(), &CLUSTERS[..clusters]);
+    world.provider = *random.pick(&[Provider::Istio, Provider::GatewayApi]);
+    (world, specs)
+}
+
+/// What a spec places where.
+fn expected(spec: &Value) -> BTreeMap<(String, String), u32> {
+    let mut expected = BTreeMap::new();
+    for revision in spec["appRevisions"].as_array().unwrap() {
+        for placement in revision["placement"].as_array().unwrap() {
+            let cluster = placement["clusterSelector"]["name"].as_str().unwrap_or_default();
+            let replicas = placement["distribution"]["replicas"].as_u64().unwrap();
+            let key = (
+                cluster.to_owned(),
+                revision["revisionName"].as_str().unwrap().to_owned(),
+            );
+            expected.insert(key, replicas as u32);
+        }
+    }
+    expected
+}
+
+/// Runs to the end; pauses are ended by actions.
+fn finish(world: &mut World) -> bool {
+    for _ in 0..6 {
+        let converged = world.run_until_quiet(1500);
+        if world.deployment.status.phase != DeploymentPhase::Paused {
+            return converged;
+        }
+        world.request(ActionVerb::Resume);
+        world.request(ActionVerb::Promote);
+    }
+    false
+}
+
+#[derive(Default)]
+struct Totals {
+    simulations: usize,
+    plans: usize,
+    writes: usize,
+}
+
+/// P3, P4, P5, P6, P11 and no leaked object, with crashes, conflicts, lost responses, partitions, actions and
+/// changes of the spec at random times.
+fn simulate(seed: u64, defect: Option<fn(&mut Plan, &World)>) -> World {
+    let (mut world, specs) = random_world(seed);
+    if !world.run_until_quiet(600) {
+        world.violate("P6", "the first deployment does not converge".into());
+    }
+    world.defect = defect;
+    let mut random = Random::new(seed ^ 0x5eed);
+    if random.chance(2, 3) {
+        world.faults = Faults {
+            crash: random.below(6),
+            conflict: random.below(10),
+            lost_response: random.below(10),
+            partition: random.below(4),
+        };
+    }
+    let mut current = 1;
+    world.set_spec(specs[1].clone());
+    for _ in 0..random.below(60) {
+        let (_, requeue) = world.reconcile();
+        if requeue != Requeue::Immediately || random.chance(1, 4) {
+            world.tick(1 + random.below(4) as i64);
+        }
+        match random.below(60) {
+            0 => world.request(ActionVerb::Abort),
+            1 => world.request(ActionVerb::Pause),
+            2 => world.request(ActionVerb::Resume),
+            3 => world.request(ActionVerb::Promote),
+            4 => world.request(ActionVerb::PromoteFull),
+            5 => world.request(ActionVerb::Retry),
+            6 => {
+                current = random.below(3);
+                world.set_spec(specs[current].clone());
+            }
+            _ => {}
+        }
+    }
+    world.heal();
+    if !finish(&mut world) {
+        let rollout = world.deployment.status.rollout.clone();
+        let detail = rollout.map(|rollout| (rollout.group, rollout.step, rollout.direction));
+        let detail = format!(
+            "no convergence: {detail:?} {:?} of {:?}",
+            world.layout(),
+            specs[current]["strategy"]
+        );
+        world.violate("P6", detail);
+        return world;
+    }
+    world.check_rest();
+    if world.deployment.status.phase == DeploymentPhase::Healthy
+        && world.layout() != expected(&specs[current])
+    {
+        let detail = format!("{:?} instead of {:?}", world.layout(), expected(&specs[current]));
+        world.violate("P6", detail);
+    }
+    if !matches!(
+        world.deployment.status.phase,
+        DeploymentPhase::Healthy | DeploymentPhase::Aborted
+    ) {
+        let detail = format!("phase {:?}", world.deployment.status.phase);
+        world.violate("P6", detail);
+    }
+    world
+}
+
+#[test]
+fn rollouts_survive_faults() {
+    let mut totals = Totals::default();
+    for seed in 0..case_count(SIMULATIONS) as u64 {
+        let world = simulate(seed, None);
+        assert!(
+            world.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            world.violations
+        );
+        totals.simulations += 1;
+        totals.plans += world.plans;
+        totals.writes += world.writes;
+    }
+    println!(
+        "rollout simulation: seeds 0 to {}, {} simulations, {} states planned, {} writes checked",
+        totals.simulations - 1,
+        totals.simulations,
+        totals.plans,
+        totals.writes
+    );
+}
+
+/// P8: an abort in every state of a rollout returns to the source, and no cluster ever has fewer ready pods
+/// than before the rollout.
+#[test]
+fn an_abort_in_every_state_returns_without_a_dip() {
+    let mut states = 0;
+    for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
+        let mut strategy = json!({"type": kind, "maxSurge": "50%", "maxUnavailable": 0});
+        if kind == "Canary" {
+            strategy["steps"] =
+                json!([{"setWeight": 10}, {"setWeight": 50}, {"pause": {"durationSeconds": 3}}]);
+        }
+        let rows: &[(&str, u32)] = &[("", 2), ("a", 4)];
+        let specs = [
+            spec(&[("shop-v1", rows, 100)], &strategy),
+            spec(&[("shop-v2", rows, 100)], &strategy),
+        ];
+        for rounds in 0..ABORT_STATES {
+            let mut world = World::new(7, specs[0].clone(), &["", "a"]);
+            assert!(world.run_until_quiet(300));
+            let before = world.layout();
+            world.floors = rows
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect();
+            world.set_spec(specs[1].clone());
+            for _ in 0..rounds {
+                let (_, requeue) = world.reconcile();
+                if requeue != Requeue::Immediately {
+                    world.tick(1);
+                }
+            }
+            let is_over = world.layout() == expected(&specs[1])
+                && world.deployment.status.phase == DeploymentPhase::Healthy;
+            world.request(if is_over {
+                ActionVerb::Rollback
+            } else {
+                ActionVerb::Abort
+            });
+            assert!(
+                finish(&mut world),
+                "{kind} after {rounds} rounds: {:?}",
+                world.layout()
+            );
+            world.check_rest();
+            assert!(
+                world.violations.is_empty(),
+                "{kind}, {rounds}: {:#?}",
+                world.violations
+            );
+            assert_eq!(world.layout(), before, "{kind} after {rounds} rounds");
+            assert_eq!(world.deployment.status.phase, DeploymentPhase::Aborted);
+            states += 1;
+            if is_over {
+                break;
+            }
+        }
+    }
+    println!("rollout aborts: {states} states");
+}
+
+/// A broken revision is rolled back by the deadline.
+#[test]
+fn a_broken_revision_is_rolled_back() {
+    for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
+        let strategy = json!({"type": kind, "onFailure": "Rollback", "progressDeadlineSeconds": 60});
+        let rows: &[(&str, u32)] = &[("", 2), ("a", 4)];
+        let mut world = World::new(7, spec(&[("shop-v1", rows, 100)], &strategy), &["", "a"]);
+        assert!(world.run_until_quiet(300));
+        let before = world.layout();
+        world.floors = rows
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
+        world.broken.insert("shop-v2".into());
+        world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
+        assert!(world.run_until_quiet(1000));
+        world.check_rest();
+        assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
+        assert_eq!(world.layout(), before, "{kind}");
+        let failure = world.deployment.status.rollout.unwrap().failure;
+        assert_eq!(failure, Reason::ProgressDeadlineExceeded);
+    }
+}
+
+/// A dead cluster is neither changed nor waited for; it catches up when it returns.
+#[test]
+fn a_dead_cluster_blocks_no_other() {
+    for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
+        let strategy = json!({"type": kind, "maxSurge": 1});
+        let rows: &[(&str, u32)] = &[("", 2), ("a", 3), ("b", 4)];
+        let mut world = World::new(3, spec(&[("shop-v1", rows, 100)], &strategy), &["", "a", "b"]);
+        assert!(world.run_until_quiet(300));
+        world.cut("b", 100_000);
+        let untouched = world.objects()["b"].clone();
+        world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
+        for _ in 0..400 {
+            world.reconcile();
+            world.tick(1);
+        }
+        let layout = world.layout();
+        assert_eq!(layout[&(String::new(), "shop-v2".to_owned())], 2, "{kind}");
+        assert_eq!(layout[&("a".to_owned(), "shop-v2".to_owned())], 3, "{kind}");
+        assert_eq!(world.objects()["b"], untouched, "{kind}");
+        assert_eq!(world.deployment.status.phase, DeploymentPhase::Degraded, "{kind}");
+        world.heal();
+        assert!(world.run_until_quiet(600), "{kind}");
+        world.check_rest();
+        assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
+        assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy, "{kind}");
+        assert_eq!(
+            world.layout()[&("b".to_owned(), "shop-v2".to_owned())],
+            4,
+            "{kind}"
+        );
+    }
+}
+
+fn waves(seed: u64, limit: &str) -> World {
+    let mut random = Random::new(seed);
+    let strategy = json!({
+        "type": *random.pick(&["Direct", "Rolling", "Canary"]), "maxSurge": "50%",
+        "waves": [{"name": "all", "maxConcurrentClusters": limit, "soakSeconds": random.below(5)}],
+    });
+    let rows: Vec<(&str, u32)> = CLUSTERS
+        .iter()
+        .map(|name| (*name, 1 + random.below(4) as u32))
+        .collect();
+    let mut world = World::new(seed, spec(&[("shop-v1", &rows, 100)], &strategy), &CLUSTERS);
+    assert!(world.run_until_quiet(600));
+    world.set_spec(spec(&[("shop-v2", &rows, 100)], &strategy));
+    world
+}
+
+/// P9: never more clusters change than the wave allows.
+#[test]
+fn waves_limit_concurrent_clusters() {
+    let mut plans = 0;
+    for seed in 0..case_count(20) as u64 {
+        for (limit, number) in [("1", 1), ("2", 2), ("50%", 2)] {
+            let mut world = waves(seed, limit);
+            world.concurrency = Some(number);
+            assert!(world.run_until_quiet(1500), "{seed} {limit}");
+            assert!(
+                world.violations.is_empty(),
+                "{seed} {limit}: {:#?}",
+                world.violations
+            );
+            assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy);
+            plans += world.plans;
+        }
+    }
+    println!("rollout waves: {plans} states");
+}
+
+/// Deletion removes everything that was created, and nothing else.
+#[test]
+fn deletion_leaves_nothing() {
+    for seed in 0..20 {
+        let (mut world, specs) = random_world(seed);
+        world.set_spec(specs[1].clone());
+        for _ in 0..seed * 2 {
+            world.reconcile();
+            world.tick(1);
+        }
+        world.delete_deployment();
+        world.run_until_quiet(100);
+        let left: Vec<_> = world.objects().into_values().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert!(world.deployment.metadata.finalizers.is_empty());
+        assert!(world.violations.is_empty(), "{:#?}", world.violations);
+    }
+}
+
+/// A failed analysis returns to the stable revision; no data pauses.
+#[test]
+fn analysis_decides() {
+    let run = |metric: Option<f64>, on_no_data: &str| {
+        let strategy = json!({
+            "type": "Canary", "onFailure": "Rollback",
+            "steps": [{"setWeight": 20}, {"analysis": {"templateName": "rate"}}],
+        });
+        let rows: &[(&str, u32)] = &[("", 4)];
+        let mut world = World::new(5, spec(&[("shop-v1", rows, 100)], &strategy), &[""]);
+        let template = json!({"metadata": {"name": "rate"}, "spec": {"metrics": [{
+            "name": "rate", "count": 3, "intervalSeconds": 10, "onNoData": on_no_data, "success": {"min": 0.99},
+            "prometheus": {"address": "http://p", "query": "rate{revision=\"{{revision}}\"}"},
+        }]}});
+        world
+            .templates
+            .insert("rate".into(), serde_json::from_value(template).unwrap());
+        assert!(world.run_until_quiet(300));
+        world.metric = metric;
+        world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
+        for _ in 0..400 {
+            let (_, requeue) = world.reconcile();
+            if requeue != Requeue::Immediately {
+                world.tick(1);
+            }
+        }
+        assert!(world.violations.is_empty(), "{:#?}", world.violations);
+        world.deployment.status.phase
+    };
+    assert_eq!(run(Some(1.0), "Pause"), DeploymentPhase::Healthy);
+    assert_eq!(run(Some(0.5), "Pause"), DeploymentPhase::Aborted);
+    assert_eq!(run(None, "Pause"), DeploymentPhase::Paused);
+    assert_eq!(run(Some(f64::NAN), "Pause"), DeploymentPhase::Paused);
+    assert_eq!(run(None, "Pass"), DeploymentPhase::Healthy);
+    assert_eq!(run(None, "Fail"), DeploymentPhase::Aborted);
+}
+
+/// Planted defects, by the property that must catch them.
+type Defect = (&'static str, fn(&mut Plan, &World));
+
+const DEFECTS: &[Defect] = &[
+    ("P3", |plan, _| change_scales(plan, |replicas| replicas * 3 + 4)),
+    ("P3", |plan, _| change_scales(plan, |replicas| replicas / 4)),
+    ("P4", |plan, _| change_routes(plan)),
+    ("P5", |plan, _| {
+        let reason = Reason::StatusChanged;
+        let message = "again".into();
+        let action = Action::Event {
+            is_warning: false,
+            message,
+        };
+        plan.finish.push(Step { action, reason });
+    }),
+    ("P6", |plan, _| {
+        for steps in plan.clusters.values_mut() {
+            steps.retain(|step| !matches!(step.action, Action::Scale(_)));
+        }
+    }),
+    ("P11", |plan, _| {
+        plan.prepare
+            .retain(|step| !matches!(step.action, Action::WriteInventory(_)));
+    }),
+];
+
+fn change_scales(plan: &mut Plan, change: fn(u32) -> u32) {
+    for step in plan.clusters.values_mut().flatten() {
+        if let Action::Scale(scale) = &mut step.action {
+            scale.replicas = change(scale.replicas);
+        }
+    }
+}
+
+/// Points every route at a revision that is not deployed.
+fn change_routes(plan: &mut Plan) {
+    for step in plan.clusters.values_mut().flatten() {
+        let Action::Apply(apply) = &mut step.action else {
+            continue;
+        };
+        let annotations = apply.manifest.object["metadata"]["annotations"].clone();
+        if annotations.get(WEIGHTS).is_some() {
+            let mut manifest = (*apply.manifest).clone();
+            let text = r#"{"shop-v1-web":50,"shop-v2-web":50,"shop-v9-web":50}"#;
+            manifest.object["metadata"]["annotations"][WEIGHTS] = json!(text);
+            apply.manifest = Arc::new(manifest);
+        }
+    }
+}
+
+#[test]
+fn every_property_catches_its_defect() {
+    for (number, (property, defect)) in DEFECTS.iter().enumerate() {
+        let found = (0..40).find(|seed| {
+            let world = simulate(*seed, Some(*defect));
+            // A plan that never becomes empty shows as a rollout that never ends.
+            let property = if *property == "P5" { "P6" } else { property };
+            world
+                .violations
+                .iter()
+                .any(|violation| violation.property == property)
+        });
+        assert!(found.is_some(), "defect {number} of {property} is not caught");
+    }
+    // P8: the way back removes the target first.
+    let strategy = json!({"type": "BlueGreen"});
+    let rows: &[(&str, u32)] = &[("", 3)];
+    let mut world = World::new(1, spec(&[("shop-v1", rows, 100)], &strategy), &[""]);
+    assert!(world.run_until_quiet(300));
+    world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
+    assert!(world.run_until_quiet(300));
+    world.floors.insert(String::new(), 3);
+    world.defect = Some(|plan, _| change_scales(plan, |_| 0));
+    world.request(ActionVerb::Rollback);
+    for _ in 0..60 {
+        world.reconcile();
+        world.tick(1);
+    }
+    // The defect scales what grows to 0, so the way back never gets there; the floor shows it when v2 goes.
+    world.defect = Some(|plan, world| {
+        for (cluster, steps) in &mut plan.clusters {
+            let keys: Vec<_> = world.objects()[cluster].iter().cloned().collect();
+            for key in keys.into_iter().filter(|key| key.kind == "Deployment") {
+                steps.extend(world.scale_step(cluster, &key, 0));
+            }
+        }
+    });
+    world.request(ActionVerb::Retry);
+    for _ in 0..60 {
+        world.reconcile();
+        world.tick(1);
+    }
+    assert!(
+        world
+            .violations
+            .iter()
+            .any(|violation| violation.property == "P8")
+    );
+    // P9: two clusters at the same time where one is allowed.
+    let mut world = waves(1, "2");
+    world.concurrency = Some(1);
+    world.run_until_quiet(1500);
+    assert!(
+        world
+            .violations
+            .iter()
+            .any(|violation| violation.property == "P9")
+    );
+    println!("rollout controls: {} defects, all caught", DEFECTS.len() + 2);
+}

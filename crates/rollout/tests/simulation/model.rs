@@ -1,0 +1,919 @@
+//! A model of several clusters with pods, routes and faults, and an executor that runs plans against it and
+//! checks every write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::Time;
+use mainstay_api::delivery::{
+    ActionSpec, ActionVerb, ApplicationDeployment, ApplicationRevision, DEPLOYMENT_LABEL, DeploymentAction,
+    Direction, FINALIZER, Provider, REVISION_LABEL, RenderedComponent, RevisionPlacement, RevisionSpec,
+    StrategyType,
+};
+use mainstay_rollout::manifest::{ObjectKey, Role};
+use mainstay_rollout::plan::{Action, Plan, Requeue, Step};
+use mainstay_rollout::snapshot::{ClusterView, Inventory, Observed, Snapshot, Version};
+use mainstay_rollout::traffic::{WEIGHTS, parse_weights};
+use mainstay_rollout::{IntOrPercent, plan};
+use mainstay_testkit::Random;
+use serde_json::{Value, json};
+
+/// A pod of a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pod {
+    ready_at: Timestamp,
+}
+
+/// An object in a cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Object {
+    pub(crate) observed: Observed,
+    pods: Vec<Pod>,
+    /// Of a route: weights that proxies use.
+    effective: BTreeMap<String, u32>,
+    /// What was applied.
+    pub(crate) manifest: Value,
+    accepted_at: Option<Timestamp>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cluster {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) objects: BTreeMap<ObjectKey, Object>,
+    pub(crate) inventory: Inventory,
+    pub(crate) down_since: Option<Timestamp>,
+    pub(crate) down_until: Option<Timestamp>,
+    /// What the controller saw last.
+    seen: BTreeMap<ObjectKey, Observed>,
+}
+
+/// Probabilities of faults, in percent per write or per tick.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) crash: usize,
+    pub(crate) conflict: usize,
+    pub(crate) lost_response: usize,
+    pub(crate) partition: usize,
+}
+
+/// A violated property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) property: &'static str,
+    pub(crate) detail: String,
+}
+
+/// Everything outside the planner.
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) random: Random,
+    pub(crate) deployment: ApplicationDeployment,
+    pub(crate) revisions: BTreeMap<String, Arc<ApplicationRevision>>,
+    pub(crate) clusters: BTreeMap<String, Cluster>,
+    pub(crate) actions: Vec<DeploymentAction>,
+    pub(crate) templates: BTreeMap<String, mainstay_api::delivery::AnalysisTemplate>,
+    pub(crate) measurements: Vec<mainstay_rollout::snapshot::Measurement>,
+    pub(crate) provider: Provider,
+    pub(crate) faults: Faults,
+    /// Revisions whose pods never become ready.
+    pub(crate) broken: BTreeSet<String>,
+    /// Seconds until a pod is ready, at most.
+    pub(crate) delay: usize,
+    /// Changes a plan before it is executed: a planted defect.
+    pub(crate) defect: Option<fn(&mut Plan, &World)>,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) writes: usize,
+    pub(crate) plans: usize,
+    /// Ready pods that must exist at any time, by cluster.
+    pub(crate) floors: BTreeMap<String, u32>,
+    /// Clusters that may change at the same time.
+    pub(crate) concurrency: Option<usize>,
+    /// Value that a metric returns.
+    pub(crate) metric: Option<f64>,
+    /// Components of each revision.
+    pub(crate) components: usize,
+    versions: u64,
+}
+
+pub(crate) fn revision(name: &str, components: &[&str]) -> ApplicationRevision {
+    let component = |component: &&str| RenderedComponent {
+        name: (*component).into(),
+        manifests: vec![json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": component},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "main", "image": format!("registry/{name}"), "ports": [{"containerPort": 8080}]},
+            ]}}},
+        })],
+    };
+    let spec = RevisionSpec {
+        application_name: "shop".into(),
+        revision: 1,
+        hash: name.into(),
+        components: components.iter().map(component).collect(),
+    };
+    ApplicationRevision::new("default", name, spec)
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, spec: Value, clusters: &[&str]) -> Self {
+        let mut world = Self {
+            now: Timestamp::from_second(1_800_000_000).unwrap(),
+            random: Random::new(seed),
+            deployment: ApplicationDeployment::default(),
+            revisions: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            actions: Vec::new(),
+            templates: BTreeMap::new(),
+            measurements: Vec::new(),
+            provider: Provider::Istio,
+            faults: Faults::default(),
+            broken: BTreeSet::new(),
+            delay: 8,
+            defect: None,
+            violations: Vec::new(),
+            writes: 0,
+            plans: 0,
+            floors: BTreeMap::new(),
+            concurrency: None,
+            metric: Some(1.0),
+            components: 2,
+            versions: 0,
+        };
+        world.deployment.metadata.name = "shop".into();
+        world.deployment.metadata.namespace = "default".into();
+        world.deployment.metadata.uid = "deployment-uid".into();
+        for name in ["v1", "v2", "v3"] {
+            let name = format!("shop-{name}");
+            world
+                .revisions
+                .insert(name.clone(), Arc::new(revision(&name, &["web", "api"])));
+        }
+        for name in clusters {
+            let cluster = Cluster {
+                labels: BTreeMap::from([("tier".to_owned(), "prod".to_owned())]),
+                ..Cluster::default()
+            };
+            world.clusters.insert((*name).to_owned(), cluster);
+        }
+        world.set_spec(spec);
+        world
+    }
+
+    pub(crate) fn set_spec(&mut self, spec: Value) {
+        self.deployment.spec = serde_json::from_value(spec).unwrap();
+        self.deployment.metadata.generation += 1;
+        self.deployment.metadata.resource_version = self.next_version();
+    }
+
+    pub(crate) fn request(&mut self, verb: ActionVerb) {
+        let uid = self.next_version();
+        let mut action = DeploymentAction::new(
+            "default",
+            &format!("action-{uid}"),
+            ActionSpec {
+                deployment_name: "shop".into(),
+                verb,
+                step_hash: None,
+            },
+        );
+        action.metadata.uid = uid;
+        self.actions.push(action);
+    }
+
+    fn next_version(&mut self) -> String {
+        self.versions += 1;
+        self.versions.to_string()
+    }
+
+    fn is_up(&self, cluster: &str) -> bool {
+        self.clusters
+            .get(cluster)
+            .is_some_and(|cluster| cluster.down_since.is_none())
+    }
+
+    /// What the controller knows.
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let now = self.now;
+        let mut clusters = BTreeMap::new();
+        for (name, cluster) in &mut self.clusters {
+            if cluster.down_since.is_none() {
+                cluster.seen = cluster
+                    .objects
+                    .iter()
+                    .map(|(key, object)| (key.clone(), object.observed.clone()))
+                    .collect();
+            }
+            let view = ClusterView {
+                labels: cluster.labels.clone(),
+                is_schedulable: true,
+                unreachable_since: cluster.down_since,
+                breaker_open_until: None,
+                providers: BTreeSet::from([self.provider]),
+                objects: cluster.seen.clone(),
+                inventory: cluster.inventory.clone(),
+            };
+            clusters.insert(name.clone(), view);
+        }
+        Snapshot {
+            now,
+            deployment: self.deployment.clone(),
+            revisions: self.revisions.clone(),
+            clusters,
+            templates: self.templates.clone(),
+            actions: self.actions.clone(),
+            measurements: std::mem::take(&mut self.measurements),
+        }
+    }
+
+    /// Plans and executes once. Returns whether the plan had steps, and when to plan again.
+    pub(crate) fn reconcile(&mut self) -> (bool, Requeue) {
+        let snapshot = self.snapshot();
+        let mut planned = plan(&snapshot);
+        self.plans += 1;
+        let again = plan(&snapshot);
+        if again != planned {
+            self.violate("P5", "two plans of one snapshot differ".into());
+        }
+        self.check_weights(&snapshot, &planned);
+        self.check_concurrency();
+        self.check_floors();
+        if let Some(defect) = self.defect {
+            defect(&mut planned, self);
+            self.check_weights(&snapshot, &planned);
+        }
+        let (has_steps, requeue) = (!planned.is_empty(), planned.requeue);
+        self.execute(&planned);
+        (has_steps, requeue)
+    }
+
+    fn execute(&mut self, plan: &Plan) {
+        for step in &plan.prepare {
+            if !self.run_step("", step) {
+                return;
+            }
+        }
+        for (cluster, steps) in &plan.clusters {
+            for step in steps {
+                match self.run_faulty(cluster, step) {
+                    Outcome::Done => {}
+                    Outcome::Failed => break,
+                    Outcome::Crash => return,
+                }
+            }
+        }
+        for step in &plan.finish {
+            self.run_step("", step);
+        }
+    }
+
+    fn run_step(&mut self, cluster: &str, step: &Step) -> bool {
+        matches!(self.run_faulty(cluster, step), Outcome::Done)
+    }
+
+    fn run_faulty(&mut self, cluster: &str, step: &Step) -> Outcome {
+        let faults = self.faults;
+        if self.random.chance(faults.crash, 100) {
+            return Outcome::Crash;
+        }
+        if self.random.chance(faults.conflict, 100) || !self.is_up(cluster) {
+            return Outcome::Failed;
+        }
+        let done = self.run(cluster, &step.action);
+        if !done || self.random.chance(faults.lost_response, 100) {
+            return Outcome::Failed;
+        }
+        Outcome::Done
+    }
+
+    fn run(&mut self, cluster: &str, action: &Action) -> bool {
+        self.writes += usize::from(!matches!(action, Action::Event { .. } | Action::Measure(_)));
+        let version = Version {
+            uid: "uid".into(),
+            resource_version: self.next_version(),
+        };
+        match action {
+            Action::AddFinalizer(_) => self.deployment.metadata.finalizers = vec![FINALIZER.into()],
+            Action::RemoveFinalizer(_) => self.deployment.metadata.finalizers.clear(),
+            Action::WriteStatus(seen, status) => {
+                if seen.resource_version != self.deployment.metadata.resource_version {
+                    return false;
+                }
+                self.deployment.metadata.resource_version = version.resource_version;
+                self.deployment.status = (**status).clone();
+            }
+            Action::WriteInventory(write) => {
+                let Some(cluster) = self.clusters.get_mut(&write.cluster) else {
+                    return false;
+                };
+                if cluster.inventory.version != write.precondition {
+                    return false;
+                }
+                cluster.inventory = Inventory {
+                    version: (!write.objects.is_empty()).then_some(version),
+                    objects: write.objects.clone(),
+                };
+            }
+            Action::Apply(apply) => return self.apply(cluster, apply, version),
+            Action::Scale(scale) => {
+                let object = self.object(cluster, &scale.key);
+                if object.is_none_or(|object| object.observed.version != scale.precondition) {
+                    return false;
+                }
+                self.check_scale(cluster, &scale.key, scale.replicas);
+                let Some(object) = self.object_mut(cluster, &scale.key) else {
+                    return false;
+                };
+                object.observed.version = version;
+                object.observed.replicas = scale.replicas;
+                self.settle_pods();
+            }
+            Action::Delete(delete) => {
+                let object = self.object(cluster, &delete.key);
+                if object.is_none_or(|object| object.observed.version != delete.precondition) {
+                    return false;
+                }
+                self.check_delete(cluster, &delete.key);
+                if let Some(cluster) = self.clusters.get_mut(cluster) {
+                    cluster.objects.remove(&delete.key);
+                }
+            }
+            Action::CompleteAction { name, status, .. } => {
+                for action in &mut self.actions {
+                    if action.metadata.name == *name {
+                        action.status = status.clone();
+                    }
+                }
+            }
+            Action::Measure(request) => self.measurements.push(mainstay_rollout::snapshot::Measurement {
+                key: request.key.clone(),
+                at: self.now,
+                value: self.metric,
+                samples: None,
+            }),
+            Action::Event { .. } => {}
+        }
+        true
+    }
+
+    fn object(&self, cluster: &str, key: &ObjectKey) -> Option<&Object> {
+        self.clusters.get(cluster)?.objects.get(key)
+    }
+
+    fn object_mut(&mut self, cluster: &str, key: &ObjectKey) -> Option<&mut Object> {
+        self.clusters.get_mut(cluster)?.objects.get_mut(key)
+    }
+
+    fn apply(&mut self, cluster: &str, apply: &mainstay_rollout::plan::Apply, version: Version) -> bool {
+        let manifest = &apply.manifest;
+        let seen = self
+            .object(cluster, &manifest.key)
+            .map(|object| object.observed.version.clone());
+        if seen != apply.precondition {
+            return false;
+        }
+        let is_listed = |world: &Self| {
+            let cluster = world.clusters.get(cluster);
+            cluster.is_some_and(|cluster| cluster.inventory.objects.contains(&manifest.key))
+        };
+        if !is_listed(self) {
+            self.violate(
+                "P11",
+                format!("{} applied before it is in the inventory", manifest.key),
+            );
+        }
+        if apply.owner.is_some() != cluster.is_empty() {
+            self.violate("P11", format!("owner of {} in {cluster:?}", manifest.key));
+        }
+        if let (None, Some(replicas)) = (&apply.precondition, apply.replicas) {
+            self.check_growth(cluster, &manifest.key, replicas);
+        }
+        let text = |pointer: &str| {
+            let value = manifest.object.pointer(pointer).and_then(Value::as_str);
+            value.map(str::to_owned)
+        };
+        let label = |name: &str| text(&format!("/metadata/labels/{}", name.replace('/', "~1")));
+        let weights = text(&format!("/metadata/annotations/{}", WEIGHTS.replace('/', "~1")));
+        let delay = self.random.below(4);
+        let now = self.now;
+        let Some(state) = self.clusters.get_mut(cluster) else {
+            return false;
+        };
+        let object = state.objects.entry(manifest.key.clone()).or_default();
+        object.observed.version = version;
+        object.observed.deployment = label(DEPLOYMENT_LABEL);
+        object.observed.revision = label(REVISION_LABEL);
+        object.observed.hash = Some(manifest.hash.clone());
+        object.observed.is_drifted = false;
+        object.manifest.clone_from(&manifest.object);
+        if let Some(replicas) = apply.replicas {
+            object.observed.replicas = replicas;
+        }
+        if let Some(weights) = weights {
+            object.observed.weights = parse_weights(&weights).unwrap();
+            object.observed.is_accepted = false;
+            object.accepted_at = Some(now + SignedDuration::from_secs(delay as i64));
+        }
+        self.settle_pods();
+        true
+    }
+
+    /// Creates and deletes pods, as the controllers of the clusters do. Pods that are not ready go first.
+    fn settle_pods(&mut self) {
+        let now = self.now;
+        let Self {
+            clusters,
+            random,
+            broken,
+            delay,
+            ..
+        } = self;
+        for cluster in clusters.values_mut() {
+            for object in cluster.objects.values_mut() {
+                let wanted = object.observed.replicas as usize;
+                let is_broken = object
+                    .observed
+                    .revision
+                    .as_ref()
+                    .is_some_and(|revision| broken.contains(revision));
+                while object.pods.len() < wanted {
+                    let seconds = if is_broken {
+                        1 << 40
+                    } else {
+                        1 + random.below(*delay) as i64
+                    };
+                    let ready_at = now.checked_add(SignedDuration::from_secs(seconds));
+                    object.pods.push(Pod {
+                        ready_at: ready_at.unwrap_or(Timestamp::MAX),
+                    });
+                }
+                object.pods.sort_by_key(|pod| pod.ready_at);
+                object.pods.truncate(wanted);
+            }
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.clusters.values().any(|cluster| !cluster.objects.is_empty())
+    }
+
+    /// Advances time: pods become ready, routes are accepted, partitions begin and end.
+    pub(crate) fn tick(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+        let now = self.now;
+        for cluster in self.clusters.values_mut() {
+            if cluster.down_until.is_some_and(|until| until <= now) {
+                (cluster.down_since, cluster.down_until) = (None, None);
+            }
+            for (key, object) in &mut cluster.objects {
+                if Role::for_kind(&key.kind) == Role::Workload {
+                    object.observed.pods = object.pods.len() as u32;
+                    let ready = object.pods.iter().filter(|pod| pod.ready_at <= now);
+                    object.observed.available = ready.count() as u32;
+                }
+                if object.accepted_at.is_some_and(|at| at <= now) {
+                    object.observed.is_accepted = true;
+                    object.effective = object.observed.weights.clone();
+                    object.accepted_at = None;
+                }
+            }
+        }
+        if self.faults.partition > 0 && self.is_live() && self.random.chance(self.faults.partition, 100) {
+            let names: Vec<String> = self
+                .clusters
+                .keys()
+                .filter(|name| !name.is_empty())
+                .cloned()
+                .collect();
+            if !names.is_empty() {
+                let name = self.random.pick(&names).clone();
+                let length = 5 + self.random.below(120) as i64;
+                self.cut(&name, length);
+            }
+        }
+    }
+
+    /// Makes a cluster unreachable for a time.
+    pub(crate) fn cut(&mut self, name: &str, seconds: i64) {
+        let now = self.now;
+        if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.down_since = Some(now);
+            cluster.down_until = Some(now + SignedDuration::from_secs(seconds));
+        }
+    }
+
+    /// Runs until nothing is left to do, or `rounds` are over. Returns whether it converged.
+    pub(crate) fn run_until_quiet(&mut self, rounds: usize) -> bool {
+        let mut quiet = 0;
+        for _ in 0..rounds {
+            let (has_steps, requeue) = self.reconcile();
+            if requeue == Requeue::Immediately {
+                continue;
+            }
+            let is_pending = self.clusters.values().any(|cluster| {
+                cluster.down_since.is_some()
+                    || cluster.objects.values().any(|object| {
+                        let starting = object.pods.iter().any(|pod| {
+                            pod.ready_at > self.now && pod.ready_at < self.now + SignedDuration::from_secs(60)
+                        });
+                        let changed = object.observed.pods as usize != object.pods.len();
+                        starting || changed || object.accepted_at.is_some()
+                    })
+            });
+            let is_waiting = matches!(requeue, Requeue::At(_));
+            quiet = if has_steps || is_pending || is_waiting {
+                0
+            } else {
+                quiet + 1
+            };
+            if quiet > 1 {
+                return true;
+            }
+            let step = match requeue {
+                Requeue::At(at) if !is_pending && !has_steps => {
+                    (at.duration_since(self.now).as_secs() + 1).max(1)
+                }
+                _ => 1 + self.random.below(3) as i64,
+            };
+            self.tick(step);
+        }
+        false
+    }
+
+    pub(crate) fn violate(&mut self, property: &'static str, detail: String) {
+        self.violations.push(Violation { property, detail });
+    }
+
+    // Figures by cluster, independent of the planner.
+
+    /// Replicas of a placement in a cluster.
+    fn placed(placement: &[RevisionPlacement], cluster: &str) -> u32 {
+        let entries = placement.iter().flat_map(|revision| &revision.clusters);
+        let own = entries.filter(|entry| entry.cluster_name == cluster);
+        own.filter_map(|entry| entry.replicas).sum()
+    }
+
+    fn bounds(&self, cluster: &str) -> (u32, u32) {
+        let Some(rollout) = &self.deployment.status.rollout else {
+            return (0, 0);
+        };
+        let end = match rollout.direction {
+            Direction::Forward => &rollout.target,
+            Direction::Back => &rollout.stable,
+        };
+        (
+            Self::placed(&rollout.source.placement, cluster),
+            Self::placed(&end.placement, cluster),
+        )
+    }
+
+    /// Pods by revision, each component counted alone and the largest taken.
+    fn replicas(
+        &self,
+        cluster: &str,
+        count: impl Fn(&Object) -> u32,
+        largest: bool,
+    ) -> BTreeMap<String, u32> {
+        let mut by_revision: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let objects = self
+            .clusters
+            .get(cluster)
+            .into_iter()
+            .flat_map(|cluster| &cluster.objects);
+        for (key, object) in objects {
+            if Role::for_kind(&key.kind) == Role::Workload {
+                let revision = object.observed.revision.clone().unwrap_or_default();
+                by_revision.entry(revision).or_default().push(count(object));
+            }
+        }
+        let pick = |counts: Vec<u32>| {
+            // A missing component has no pods.
+            let smallest = if counts.len() < self.components {
+                0
+            } else {
+                counts.iter().copied().min().unwrap_or(0)
+            };
+            if largest {
+                counts.into_iter().max().unwrap_or(0)
+            } else {
+                smallest
+            }
+        };
+        by_revision
+            .into_iter()
+            .map(|(name, counts)| (name, pick(counts)))
+            .collect()
+    }
+
+    fn ready(&self, cluster: &str) -> BTreeMap<String, u32> {
+        let now = self.now;
+        let count = |object: &Object| object.pods.iter().filter(|pod| pod.ready_at <= now).count() as u32;
+        self.replicas(cluster, count, false)
+    }
+
+    fn spec_total(&self, cluster: &str) -> u32 {
+        self.replicas(cluster, |object| object.observed.replicas, true)
+            .values()
+            .sum()
+    }
+
+    /// Surge and unavailability of the strategy.
+    pub(crate) fn budget(&self) -> (Option<u32>, u32) {
+        let strategy = self.deployment.spec.strategy.clone().unwrap_or_default();
+        let bounds: Vec<(u32, u32)> = self.clusters.keys().map(|name| self.bounds(name)).collect();
+        let total: u32 = bounds.iter().map(|(source, end)| (*source).max(*end)).sum();
+        let largest: u32 = bounds.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        let resolve = |text: Option<String>, default: &str, up: bool| {
+            let value: IntOrPercent = text.as_deref().unwrap_or(default).parse().unwrap();
+            match value {
+                IntOrPercent::Int(number) => number,
+                IntOrPercent::Percent(percent) if up => (total * percent).div_ceil(100),
+                IntOrPercent::Percent(percent) => total * percent / 100,
+            }
+        };
+        let unavailable = resolve(strategy.max_unavailable.map(|text| text.to_string()), "0", false);
+        let surge = resolve(strategy.max_surge.map(|text| text.to_string()), "25%", true);
+        // Weights move in whole percents.
+        let surge = surge.max(largest.div_ceil(100).max(1) * 2);
+        match strategy.kind.unwrap_or_default() {
+            StrategyType::Direct | StrategyType::BlueGreen => (None, unavailable),
+            _ => (Some(surge), unavailable),
+        }
+    }
+
+    fn excess(&self) -> u32 {
+        let clusters = self.clusters.keys().filter(|name| self.is_up(name));
+        clusters
+            .map(|name| {
+                let (source, end) = self.bounds(name);
+                self.spec_total(name).saturating_sub(source.max(end))
+            })
+            .sum()
+    }
+
+    /// P3, upper bound: growth stays within the surge.
+    fn check_growth(&mut self, cluster: &str, key: &ObjectKey, replicas: u32) {
+        let before = self.excess();
+        let probe = |world: &mut Self, count: u32| {
+            let Some(cluster) = world.clusters.get_mut(cluster) else {
+                return 0;
+            };
+            let object = cluster.objects.entry(key.clone()).or_default();
+            // Names of workloads are REVISION-COMPONENT.
+            let revision = key.name.rsplit_once('-').map(|(revision, _)| revision.to_owned());
+            object.observed.revision = revision;
+            std::mem::replace(&mut object.observed.replicas, count)
+        };
+        let existed = self.object(cluster, key).is_some();
+        let old = probe(self, replicas);
+        let after = self.excess();
+        probe(self, old);
+        if !existed && let Some(cluster) = self.clusters.get_mut(cluster) {
+            cluster.objects.remove(key);
+        }
+        if let (Some(surge), _) = self.budget()
+            && after > surge.max(before)
+        {
+            let detail = format!(
+                "{key} in {cluster:?} to {replicas}: {after} above the desired number, surge {surge}"
+            );
+            self.violate("P3", detail);
+        }
+    }
+
+    /// P3 for both bounds, and P4: nothing that receives requests is scaled to 0.
+    fn check_scale(&mut self, cluster: &str, key: &ObjectKey, replicas: u32) {
+        let Some(old) = self.object(cluster, key).map(|object| object.observed.replicas) else {
+            return;
+        };
+        if replicas > old {
+            self.check_growth(cluster, key, replicas);
+            return;
+        }
+        let revision = self
+            .object(cluster, key)
+            .and_then(|object| object.observed.revision.clone())
+            .unwrap_or_default();
+        let before: u32 = self.ready(cluster).values().sum();
+        let own = self.ready(cluster).get(&revision).copied().unwrap_or(0);
+        let after = before - own + own.min(replicas);
+        let (source, end) = self.bounds(cluster);
+        let (_, unavailable) = self.budget();
+        let floor = source.min(end).saturating_sub(unavailable);
+        if after < before.min(floor) {
+            let detail = format!("{key} in {cluster:?} to {replicas}: {after} available, floor {floor}");
+            self.violate("P3", detail);
+        }
+        if replicas == 0 {
+            self.check_unrouted(cluster, &revision);
+        }
+    }
+
+    fn check_unrouted(&mut self, cluster: &str, revision: &str) {
+        let Some(state) = self.clusters.get(cluster) else {
+            return;
+        };
+        let services: BTreeSet<&str> = state
+            .objects
+            .iter()
+            .filter(|(key, object)| {
+                key.kind == "Service" && object.observed.revision.as_deref() == Some(revision)
+            })
+            .map(|(key, _)| key.name.as_str())
+            .collect();
+        let routed = state.objects.values().find_map(|object| {
+            let weights = object.effective.iter().chain(&object.observed.weights);
+            let mut used =
+                weights.filter(|(service, weight)| **weight > 0 && services.contains(service.as_str()));
+            used.next().map(|(service, _)| service.clone())
+        });
+        if let Some(service) = routed {
+            self.violate(
+                "P4",
+                format!("{revision} in {cluster:?} is removed while routes refer to {service}"),
+            );
+        }
+    }
+
+    fn check_delete(&mut self, cluster: &str, key: &ObjectKey) {
+        let Some(state) = self.clusters.get(cluster) else {
+            return;
+        };
+        if !state.inventory.objects.contains(key) {
+            self.violate(
+                "P11",
+                format!("{key} in {cluster:?} is deleted but not in the inventory"),
+            );
+            return;
+        }
+        let object = state.objects.get(key);
+        if object
+            .is_some_and(|object| object.observed.deployment.as_ref() != Some(&self.deployment.metadata.name))
+        {
+            self.violate(
+                "P11",
+                format!("{key} in {cluster:?} is deleted but has another owner"),
+            );
+        }
+        if Role::for_kind(&key.kind) == Role::Workload
+            && self.deployment.metadata.deletion_timestamp.is_none()
+        {
+            self.check_scale(cluster, key, 0);
+        }
+    }
+
+    /// P4: no written weight points at a revision without available pods, unless none of its rule has any.
+    fn check_weights(&mut self, snapshot: &Snapshot, plan: &Plan) {
+        let mut wrong = Vec::new();
+        let components = self.components;
+        for (cluster, steps) in &plan.clusters {
+            let view = &snapshot.clusters[cluster];
+            let mut available: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+            for (key, observed) in &view.objects {
+                if Role::for_kind(&key.kind) == Role::Workload {
+                    let revision = observed.revision.as_deref().unwrap_or_default();
+                    let count = observed.available.min(observed.replicas);
+                    available.entry(revision).or_default().push(count);
+                }
+            }
+            let is_available = |service: &str| {
+                available
+                    .iter()
+                    .find(|(revision, _)| service.starts_with(**revision))
+                    .is_some_and(|(_, counts)| {
+                        counts.len() >= components && counts.iter().all(|count| *count > 0)
+                    })
+            };
+            for step in steps {
+                let Action::Apply(apply) = &step.action else {
+                    continue;
+                };
+                let pointer = format!("/metadata/annotations/{}", WEIGHTS.replace('/', "~1"));
+                let Some(text) = apply.manifest.object.pointer(&pointer).and_then(Value::as_str) else {
+                    continue;
+                };
+                let weights = parse_weights(text).unwrap();
+                let any = weights.keys().any(|service| is_available(service));
+                for (service, weight) in &weights {
+                    if *weight > 0 && any && !is_available(service) {
+                        wrong.push(format!("{service} in {cluster:?} has weight {weight}"));
+                    }
+                }
+            }
+        }
+        for detail in wrong {
+            self.violate("P4", detail);
+        }
+    }
+
+    /// P8: nothing is lost on the way back.
+    fn check_floors(&mut self) {
+        for (cluster, floor) in self.floors.clone() {
+            let ready: u32 = self.ready(&cluster).values().sum();
+            if ready < floor {
+                self.violate("P8", format!("{ready} ready pods in {cluster:?}, floor {floor}"));
+            }
+        }
+    }
+
+    /// P9: the number of clusters that have changed and are not yet at their end.
+    fn check_concurrency(&mut self) {
+        let (Some(limit), Some(rollout)) = (self.concurrency, self.deployment.status.rollout.clone()) else {
+            return;
+        };
+        let layout = self.layout();
+        let count = |placement: &[RevisionPlacement], cluster: &str, revision: &str| {
+            let own = placement.iter().filter(|entry| entry.revision_name == revision);
+            let own = own.flat_map(|entry| &entry.clusters);
+            own.filter(|entry| entry.cluster_name == cluster)
+                .find_map(|entry| entry.replicas)
+        };
+        let is_changing = |cluster: &&String| {
+            let revisions = ["shop-v1", "shop-v2", "shop-v3"];
+            let differs = |placement: &[RevisionPlacement]| {
+                revisions.iter().any(|revision| {
+                    let now = layout.get(&((*cluster).clone(), (*revision).to_owned())).copied();
+                    now.unwrap_or(0) != count(placement, cluster, revision).unwrap_or(0)
+                })
+            };
+            differs(&rollout.source.placement) && differs(&rollout.target.placement)
+        };
+        let changing: Vec<String> = self.clusters.keys().filter(is_changing).cloned().collect();
+        if changing.len() > limit {
+            self.violate(
+                "P9",
+                format!("{changing:?} change at the same time, limit {limit}"),
+            );
+        }
+    }
+
+    /// Returns a step that scales a workload, for planted defects.
+    pub(crate) fn scale_step(&self, cluster: &str, key: &ObjectKey, replicas: u32) -> Option<Step> {
+        let object = self.object(cluster, key)?;
+        Some(Step {
+            action: Action::Scale(mainstay_rollout::plan::Scale {
+                key: key.clone(),
+                replicas,
+                precondition: object.observed.version.clone(),
+            }),
+            reason: mainstay_api::Reason::ScaledDown,
+        })
+    }
+
+    /// Ends all faults.
+    pub(crate) fn heal(&mut self) {
+        self.faults = Faults::default();
+        for cluster in self.clusters.values_mut() {
+            (cluster.down_since, cluster.down_until) = (None, None);
+        }
+    }
+
+    /// Objects of this deployment, by cluster.
+    pub(crate) fn objects(&self) -> BTreeMap<String, BTreeSet<ObjectKey>> {
+        let own = |cluster: &Cluster| cluster.objects.keys().cloned().collect();
+        self.clusters
+            .iter()
+            .map(|(name, cluster)| (name.clone(), own(cluster)))
+            .collect()
+    }
+
+    /// Replicas by revision and cluster, without revisions that have none.
+    pub(crate) fn layout(&self) -> BTreeMap<(String, String), u32> {
+        let mut layout = BTreeMap::new();
+        for name in self.clusters.keys() {
+            for (revision, count) in self.replicas(name, |object| object.observed.replicas, true) {
+                layout.insert((name.clone(), revision), count);
+            }
+        }
+        layout
+    }
+
+    /// P11 and "no leaked object" at rest: exactly what is listed exists.
+    pub(crate) fn check_rest(&mut self) {
+        let mut wrong = Vec::new();
+        for (name, cluster) in &self.clusters {
+            let exists: BTreeSet<&ObjectKey> = cluster.objects.keys().collect();
+            let listed: BTreeSet<&ObjectKey> = cluster.inventory.objects.iter().collect();
+            if exists != listed {
+                let leaked: Vec<String> = exists.difference(&listed).map(ToString::to_string).collect();
+                let gone: Vec<String> = listed.difference(&exists).map(ToString::to_string).collect();
+                wrong.push(format!("{name:?}: leaked {leaked:?}, listed but gone {gone:?}"));
+            }
+        }
+        for detail in wrong {
+            self.violate("P11", detail);
+        }
+    }
+
+    pub(crate) fn delete_deployment(&mut self) {
+        self.deployment.metadata.deletion_timestamp = Some(Time::from_timestamp(self.now));
+        self.deployment.metadata.resource_version = self.next_version();
+    }
+}
+
+enum Outcome {
+    Done,
+    Failed,
+    Crash,
+}
