@@ -1,0 +1,35 @@
+//! `mainstay manifest`: generates and checks the objects of `IstioOperator` files.
+
+mod generate;
+pub(super) mod inputs;
+mod package;
+pub(super) mod report;
+mod validate;
+
+use clap::Subcommand;
+
+use crate::error::CliError;
+
+/// Arguments of `manifest`.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Generate the objects of an Istio installation
+    Generate(Box<generate::Args>),
+    /// Check `IstioOperator` files without printing objects
+    Validate(Box<validate::Args>),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    match &args.command {
+        Command::Generate(args) => generate::run(args),
+        Command::Validate(args) => validate::run(args),
+    }
+}

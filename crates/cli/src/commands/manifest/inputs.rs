@@ -1,0 +1,173 @@
+//! The flags that select files, settings, profile and charts, and the request they make.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use mainstay_catalog::Catalog;
+use mainstay_manifest::{
+    CatalogPackage, Charts, Diagnostics, GatewayLists, InputFile, Profiles, Rendered, Request, generate,
+    install_package_path,
+};
+
+use super::package::DirectoryPackage;
+use super::report;
+use crate::catalog::{ChartsFlag, version_or_default};
+use crate::error::{CliError, Kind};
+
+/// Maximum size of an input file in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Flags that all commands on `IstioOperator` files share.
+#[derive(clap::Args, Debug)]
+pub(crate) struct InputFlags {
+    /// `IstioOperator` file, `-` for stdin (several: repeat; later files override earlier ones)
+    #[arg(short, long, value_name = "FILE")]
+    filename: Vec<String>,
+    /// Set a field below spec: PATH=VALUE, for example values.global.hub=x or components.cni.enabled=true
+    #[arg(short, long, value_name = "PATH=VALUE", allow_hyphen_values = true)]
+    set: Vec<String>,
+    /// Profile, unless a file or --set names one
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Revision of the control plane
+    #[arg(short, long, value_name = "NAME")]
+    revision: Option<String>,
+    /// How lists of gateways in files and profile are combined
+    #[arg(long, value_enum, default_value_t = Lists::Merge, value_name = "HOW")]
+    gateway_lists: Lists,
+    /// Continue in spite of validation errors
+    #[arg(long)]
+    force: bool,
+    /// Kubernetes version that templates see (default: the oldest that this Istio supports)
+    #[arg(long, value_name = "VERSION")]
+    kube_version: Option<String>,
+    /// Istio version of charts and profiles
+    #[arg(long, value_name = "VERSION")]
+    istio_version: Option<String>,
+    /// Directory with `charts` and `profiles` of an Istio release
+    #[arg(short = 'd', long, value_name = "DIR")]
+    manifests: Option<PathBuf>,
+    /// Directory with profiles (NAME.yaml), instead of those of the charts
+    #[arg(long, value_name = "DIR")]
+    profiles: Option<PathBuf>,
+    #[command(flatten)]
+    charts: ChartsFlag,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Lists {
+    /// By name, as before Istio 1.24
+    Merge,
+    /// The last list wins, as in istioctl 1.24 and later
+    Replace,
+}
+
+/// Sources of charts and profiles.
+struct Sources {
+    catalog: Catalog,
+    directory: Option<DirectoryPackage>,
+    profiles: Option<DirectoryPackage>,
+    version: mainstay_catalog::Version,
+}
+
+impl InputFlags {
+    /// Reads all input files.
+    fn read_files(&self) -> Result<Vec<InputFile>, CliError> {
+        let stdin = self.filename.iter().position(|name| name == "-");
+        if stdin.is_some_and(|at| at + 1 != self.filename.len()) {
+            return Err(CliError::new(Kind::Usage, "-f - must be the last file"));
+        }
+        self.filename.iter().map(|name| read_file(name)).collect()
+    }
+
+    /// Opens charts and profiles; a directory that a file names is used unless a flag names one.
+    fn open(&self, files: &[InputFile]) -> Result<Sources, CliError> {
+        let catalog = self.charts.open()?;
+        let version = version_or_default(&catalog, self.istio_version.as_deref())?;
+        let named = install_package_path(files, &self.set).map(PathBuf::from);
+        let directory = self.manifests.clone().or(named);
+        let open = |path: PathBuf| DirectoryPackage::open(&path, &version);
+        Ok(Sources {
+            directory: directory.map(open).transpose()?,
+            profiles: self
+                .profiles
+                .clone()
+                .map(|path| DirectoryPackage::for_profiles(path, &version))
+                .transpose()?,
+            catalog,
+            version,
+        })
+    }
+
+    /// Runs `action` on the request of these flags.
+    pub(crate) fn with_request<T>(
+        &self,
+        action: impl FnOnce(&Request<'_>) -> Result<T, Diagnostics>,
+    ) -> Result<T, CliError> {
+        let mut files = self.read_files()?;
+        if let Some(profile) = &self.profile {
+            files.insert(0, profile_file(profile));
+        }
+        let sources = self.open(&files)?;
+        let package = CatalogPackage::new(&sources.catalog, sources.version.clone());
+        let charts: &dyn Charts = match &sources.directory {
+            Some(directory) => directory,
+            None => &package,
+        };
+        let profiles: &dyn Profiles = match (&sources.profiles, &sources.directory) {
+            (Some(directory), _) | (None, Some(directory)) => directory,
+            (None, None) => &package,
+        };
+        let request = Request {
+            files,
+            sets: self.set.clone(),
+            revision: self.revision.clone(),
+            force: self.force,
+            gateway_lists: match self.gateway_lists {
+                Lists::Merge => GatewayLists::MergeByName,
+                Lists::Replace => GatewayLists::Replace,
+            },
+            kube_version: self.kube_version.clone(),
+            profiles,
+            charts,
+        };
+        action(&request).map_err(|problems| report::failure(&problems))
+    }
+
+    /// Generates the objects and prints warnings.
+    pub(crate) fn generate(&self) -> Result<Rendered, CliError> {
+        let rendered = self.with_request(generate)?;
+        report::print(&rendered.warnings);
+        Ok(rendered)
+    }
+}
+
+/// A profile given by a flag is the lowest layer, so that files override it.
+fn profile_file(name: &str) -> InputFile {
+    let name = mainstay_gostd::quote::quote(name);
+    InputFile {
+        name: "--profile".into(),
+        text: format!("spec: {{profile: {name}}}\n").into_bytes(),
+    }
+}
+
+fn read_file(name: &str) -> Result<InputFile, CliError> {
+    let mut text = Vec::new();
+    let failed = |error: std::io::Error| CliError::new(Kind::Io, format!("cannot read {name}: {error}"));
+    let count = if name == "-" {
+        std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut text)
+    } else {
+        let file = std::fs::File::open(name).map_err(failed)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut text)
+    };
+    let count = count.map_err(failed)?;
+    if count as u64 > MAX_BYTES {
+        let message = format!("{name} exceeds {MAX_BYTES} bytes");
+        return Err(CliError::new(Kind::Config, message));
+    }
+    let name = if name == "-" { "stdin" } else { name };
+    Ok(InputFile {
+        name: name.to_owned(),
+        text,
+    })
+}

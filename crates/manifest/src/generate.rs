@@ -1,0 +1,186 @@
+//! The whole pipeline: request to objects.
+
+use mainstay_chart::merge_maps;
+use mainstay_yaml::{Map, Value};
+
+use crate::addons::addon_objects;
+use crate::component::{COMPONENTS, ComponentName, Instance, instances};
+use crate::diagnostic::Diagnostics;
+use crate::limits::Steps;
+use crate::merge::{Merged, Origins, map_at, merge_inputs, put, text_at};
+use crate::object::{Object, compare_objects};
+use crate::overlay::{Naming, apply_overlays};
+use crate::render::Renderer;
+use crate::request::Request;
+use crate::settings::apply_settings;
+use crate::translate::{Translated, Translator, translate};
+use crate::validate::validate;
+use crate::values::chart_input;
+
+/// The generated objects.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The enabled components in dependency order.
+    pub components: Vec<ComponentObjects>,
+    /// Warnings, and errors that were forced.
+    pub warnings: Diagnostics,
+    /// The merged and translated configuration.
+    pub configuration: Value,
+    /// Number of nodes that settings and overlays visited.
+    pub steps: u64,
+}
+
+/// The objects of one component.
+#[derive(Clone, Debug)]
+pub struct ComponentObjects {
+    /// The component.
+    pub component: ComponentName,
+    /// Its objects in the order of the charts.
+    pub objects: Vec<Object>,
+}
+
+impl Rendered {
+    /// Returns all objects in order of installation.
+    #[must_use]
+    pub fn sorted_objects(&self) -> Vec<&Object> {
+        let components = self.components.iter();
+        let mut objects: Vec<&Object> = components.flat_map(|one| &one.objects).collect();
+        objects.sort_by(|a, b| compare_objects(a, b));
+        objects
+    }
+}
+
+/// Generates the objects of a configuration. All errors are reported together, with warnings among them.
+pub fn generate(request: &Request<'_>) -> Result<Rendered, Diagnostics> {
+    let translator = Translator::for_minor(request.charts.minor());
+    let merged = merge_inputs(request)?;
+    let mut translated = translate(&merged, translator);
+    let mut problems = validate(&merged, &translated);
+    if request.force {
+        problems = problems.forced();
+    }
+    if problems.has_errors() {
+        return Err(problems);
+    }
+    add_unvalidated(&mut translated);
+    let mut run = Run {
+        translator,
+        origins: &merged.origins,
+        translated: &translated,
+        steps: Steps::default(),
+        problems: &mut problems,
+    };
+    let components = run.components(request)?;
+    let steps = run.steps.used();
+    let problems = if request.force {
+        problems.forced()
+    } else {
+        problems
+    };
+    if problems.has_errors() {
+        return Err(problems);
+    }
+    Ok(Rendered {
+        components,
+        warnings: problems,
+        configuration: Value::Map(translated.operator),
+        steps,
+    })
+}
+
+/// Merges `spec.unvalidatedValues` into the values.
+fn add_unvalidated(translated: &mut Translated) {
+    let more = map_at(&translated.operator, &["spec", "unvalidatedValues"]);
+    if !more.is_empty() {
+        let mut values = map_at(&translated.operator, &["spec", "values"]);
+        merge_maps(&mut values, more);
+        put(&mut translated.operator, &["spec", "values"], Value::Map(values));
+    }
+}
+
+/// Rendering and patching of all components.
+struct Run<'a> {
+    translator: &'static Translator,
+    origins: &'a Origins,
+    translated: &'a Translated,
+    steps: Steps,
+    problems: &'a mut Diagnostics,
+}
+
+impl Run<'_> {
+    fn components(&mut self, request: &Request<'_>) -> Result<Vec<ComponentObjects>, Diagnostics> {
+        let oldest = format!("v1.{}.0", self.translator.kube_minor);
+        let version = request.kube_version.as_deref().unwrap_or(&oldest);
+        let mut renderer = Renderer::new(request.charts, version).map_err(|error| *error)?;
+        let mut all = Vec::new();
+        for component in COMPONENTS {
+            let found = instances(component, &self.translated.operator);
+            let found = found.map_err(|error| self.origins.place(*error))?;
+            let mut objects = Vec::new();
+            for instance in &found {
+                objects.extend(self.instance(instance, &mut renderer));
+            }
+            if !found.is_empty() {
+                all.push(ComponentObjects {
+                    component: component.name,
+                    objects,
+                });
+            }
+        }
+        let (objects, found) = addon_objects(&self.translated.operator, request.charts);
+        self.place_all(found);
+        if !objects.is_empty() {
+            all.push(ComponentObjects {
+                component: ComponentName::Addons,
+                objects,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Renders and patches one instance; a failure is recorded, so that others are checked, too.
+    fn instance(&mut self, instance: &Instance, renderer: &mut Renderer<'_>) -> Vec<Object> {
+        let input = chart_input(instance.clone(), self.translated, self.translator);
+        let mut objects = match renderer.render(&input, self.problems) {
+            Ok(objects) => objects,
+            Err(error) => {
+                self.problems.push(self.origins.place(*error));
+                return Vec::new();
+            }
+        };
+        let revision = self.revision();
+        let workload = match instance.component.name {
+            ComponentName::Pilot if !revision.is_empty() => format!("{}-{revision}", instance.workload()),
+            _ => instance.workload().to_owned(),
+        };
+        let found = apply_settings(instance, &workload, &mut objects, &mut self.steps);
+        self.place_all(found);
+        let naming = Naming {
+            revision: &revision,
+            namespace: &instance.namespace,
+        };
+        let found = apply_overlays(instance, naming, &mut objects, &mut self.steps);
+        self.place_all(found);
+        objects
+    }
+
+    fn place_all(&mut self, found: Diagnostics) {
+        self.problems.append(found.map(|one| self.origins.place(one)));
+    }
+
+    /// Returns the revision; empty for none.
+    fn revision(&self) -> String {
+        let revision = text_at(&self.translated.operator, &["spec", "values", "revision"]);
+        if revision == "default" {
+            String::new()
+        } else {
+            revision
+        }
+    }
+}
+
+/// Returns the merged configuration without rendering: what `profile dump` prints.
+pub fn configuration(request: &Request<'_>) -> Result<Map, Diagnostics> {
+    let Merged { operator, .. } = merge_inputs(request)?;
+    Ok(operator)
+}

@@ -1,0 +1,47 @@
+//! From `IstioOperator` files and profiles to Kubernetes objects. Pure: profiles and charts come from the
+//! caller, and nothing is read or written.
+//!
+//! ```text
+//! files, --set ─┐
+//!               ├─merge─▶ Merged ─translate─▶ Translated ─values─▶ ChartInput ─render─▶ objects
+//! profile ──────┘
+//! objects ─settings─▶ objects ─overlays─▶ Rendered
+//! ```
+//!
+//! [`generate`] runs all stages. Problems are collected as [`Diagnostics`] with path, value, location and
+//! hint.
+#![allow(clippy::similar_names, reason = "a patch has a path")]
+
+mod addons;
+mod component;
+mod diagnostic;
+mod features;
+mod generate;
+pub mod limits;
+mod merge;
+mod object;
+mod overlay;
+mod package;
+mod path;
+mod profile;
+mod render;
+mod request;
+mod schema;
+mod set;
+mod settings;
+mod source;
+mod strategic;
+mod translate;
+mod validate;
+mod values;
+
+pub use component::ComponentName;
+pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use generate::{ComponentObjects, Rendered, configuration, generate};
+pub use merge::{install_package_path, select};
+pub use object::{Object, compare_objects};
+pub use package::{CatalogPackage, Charts, Minor, PackageError, Profiles};
+pub use path::{Pair, Path, PathError, Segment, Selector};
+pub use request::{GatewayLists, Request};
+pub use set::{SetError, SetExpression};
+pub use source::InputFile;

@@ -1,0 +1,119 @@
+//! Where profiles and charts come from: traits that the caller fills, and the catalog as both.
+
+use mainstay_catalog::derive::Files;
+use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
+
+/// An Istio minor version, which selects the translation table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Minor {
+    /// The major number.
+    pub major: u64,
+    /// The minor number.
+    pub minor: u64,
+}
+
+/// Why a profile or chart is not available.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// There is no such profile, chart or add-on.
+    #[error("{kind} {name:?} not found")]
+    NotFound {
+        /// What was looked for.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The source cannot be read.
+    #[error("{kind} {name:?} cannot be read")]
+    Read {
+        /// What was looked for.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A source of profiles: `IstioOperator` documents by name.
+pub trait Profiles {
+    /// Returns the names of all profiles, sorted.
+    fn profile_names(&self) -> Result<Vec<String>, PackageError>;
+    /// Returns the text of a profile.
+    fn profile(&self, name: &str) -> Result<Vec<u8>, PackageError>;
+}
+
+/// A source of charts.
+pub trait Charts {
+    /// Returns the Istio version of the charts.
+    fn minor(&self) -> Minor;
+    /// Returns the files of a chart by path: `base`, `istiod`, `istio-ingress`, `istio-egress`, `cni` or
+    /// `ztunnel`.
+    fn chart(&self, name: &str) -> Result<Files, PackageError>;
+    /// Returns the manifest of an add-on, such as `prometheus`.
+    fn addon(&self, name: &str) -> Result<Vec<u8>, PackageError> {
+        Err(PackageError::NotFound {
+            kind: "add-on",
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// The profiles and release charts of one version in a catalog.
+#[derive(Debug)]
+pub struct CatalogPackage<'a> {
+    catalog: &'a Catalog,
+    version: Version,
+}
+
+impl<'a> CatalogPackage<'a> {
+    /// Selects a version.
+    #[must_use]
+    pub fn new(catalog: &'a Catalog, version: Version) -> Self {
+        Self { catalog, version }
+    }
+
+    /// Returns the version.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+}
+
+impl Profiles for CatalogPackage<'_> {
+    fn profile_names(&self) -> Result<Vec<String>, PackageError> {
+        let names = self.catalog.profiles(&self.version, Flavour::Installer);
+        names.map_err(|error| convert(error, "profile", ""))
+    }
+
+    fn profile(&self, name: &str) -> Result<Vec<u8>, PackageError> {
+        let text = self.catalog.profile(&self.version, Flavour::Installer, name);
+        text.map_err(|error| convert(error, "profile", name))
+    }
+}
+
+impl Charts for CatalogPackage<'_> {
+    fn minor(&self) -> Minor {
+        let (major, minor) = self.version.minor();
+        Minor { major, minor }
+    }
+
+    fn chart(&self, name: &str) -> Result<Files, PackageError> {
+        let files = self.catalog.chart(&self.version, Flavour::Installer, name);
+        files.map_err(|error| convert(error, "chart", name))
+    }
+}
+
+fn convert(error: CatalogError, kind: &'static str, name: &str) -> PackageError {
+    let name = name.to_owned();
+    match error {
+        CatalogError::UnknownProfile { .. } | CatalogError::UnknownChart { .. } => {
+            PackageError::NotFound { kind, name }
+        }
+        other => PackageError::Read {
+            kind,
+            name,
+            source: Box::new(other),
+        },
+    }
+}

@@ -1,0 +1,76 @@
+//! Loads a profile: the default profile with the chosen one on top.
+
+use mainstay_yaml::Map;
+
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::merge::merge_operators;
+use crate::package::{PackageError, Profiles};
+use crate::path::Path;
+use crate::request::GatewayLists;
+use crate::source::{InputFile, Layer};
+
+/// The profile that all others extend.
+pub(crate) const DEFAULT_PROFILE: &str = "default";
+
+/// Former names of profiles.
+const RENAMED: &[(&str, &str)] = &[("external", "remote")];
+
+/// A merged profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// The whole `IstioOperator`.
+    pub(crate) operator: Map,
+}
+
+/// Loads the profile `name`; an empty name is the default profile.
+pub(crate) fn load_profile(profiles: &dyn Profiles, name: &str) -> Result<Profile, Box<Diagnostic>> {
+    let name = if name.is_empty() { DEFAULT_PROFILE } else { name };
+    let mut operator = read(profiles, DEFAULT_PROFILE)?;
+    if name != DEFAULT_PROFILE {
+        merge_operators(&mut operator, read(profiles, name)?, GatewayLists::MergeByName);
+    }
+    Ok(Profile { operator })
+}
+
+fn read(profiles: &dyn Profiles, name: &str) -> Result<Map, Box<Diagnostic>> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.chars().all(is_name) || name.starts_with('.') {
+        return Err(Box::new(bad_name(name)));
+    }
+    let text = profiles
+        .profile(name)
+        .map_err(|error| Box::new(unknown(profiles, name, &error)))?;
+    let file = InputFile {
+        name: format!("profile {name}"),
+        text,
+    };
+    Ok(Layer::parse(&file)?.value)
+}
+
+fn bad_name(name: &str) -> Diagnostic {
+    Diagnostic::fatal(path(), "a profile is a name, not a path")
+        .value(name)
+        .hint("put the profile's file first: -f PROFILE.yaml -f FILE")
+}
+
+fn path() -> Path {
+    Path::from_keys(&["spec", "profile"])
+}
+
+fn unknown(profiles: &dyn Profiles, name: &str, error: &PackageError) -> Diagnostic {
+    let names = profiles.profile_names().unwrap_or_default();
+    let renamed = RENAMED.iter().find(|(former, _)| *former == name);
+    let hint = renamed
+        .map(|(_, now)| format!("use {now:?}, its name since Istio 1.24"))
+        .or_else(|| did_you_mean(name, names.iter().map(String::as_str)))
+        .or_else(|| (!names.is_empty()).then(|| format!("use one of {}", names.join(", "))));
+    let message = match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    let result = Diagnostic::fatal(path(), message);
+    match hint {
+        Some(hint) => result.hint(hint),
+        None => result,
+    }
+}

@@ -1,0 +1,219 @@
+//! Parses `-f` files and profiles into layers that keep the position of every node.
+
+use mainstay_yaml::{
+    Document, Error, Map, NodeId, NodeKind, Operation, Position, SpannedValue, Value, parse_spanned_values,
+};
+
+use crate::diagnostic::{Diagnostic, Location};
+use crate::limits::input_budget;
+use crate::path::{Path, Segment, Selector, scalar_text};
+
+/// A file that holds an `IstioOperator`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// The name shown in messages.
+    pub name: String,
+    /// The content.
+    pub text: Vec<u8>,
+}
+
+/// A parsed file.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    name: String,
+    lines: Vec<String>,
+    document: Document<'static>,
+    /// The tree; numbers are floats, as in istioctl.
+    pub(crate) value: Map,
+}
+
+impl Layer {
+    /// Parses a file with one `IstioOperator`; an empty file is an empty layer.
+    pub(crate) fn parse(file: &InputFile) -> Result<Self, Box<Diagnostic>> {
+        let failed = |error: &Error| Box::new(syntax_error(file, error));
+        let documents = parse_spanned_values(&file.text, &input_budget()).map_err(|error| failed(&error))?;
+        let mut objects = documents.into_iter().filter(|one| is_object(&one.document));
+        let first = objects.next();
+        if let Some(second) = objects.next() {
+            return Err(Box::new(several(file, second.document.span.start)));
+        }
+        let Some(SpannedValue { document, value }) = first else {
+            return Ok(Self::empty(file));
+        };
+        let value = match value.map_err(|error| failed(&error))? {
+            Value::Map(map) => map,
+            other => return Err(Box::new(not_a_map(file, &other))),
+        };
+        Ok(Self {
+            document: document.into_owned(),
+            value: with_floats(value),
+            ..Self::empty(file)
+        })
+    }
+
+    fn empty(file: &InputFile) -> Self {
+        let text = String::from_utf8_lossy(&file.text);
+        Self {
+            name: file.name.clone(),
+            lines: text.lines().map(ToOwned::to_owned).collect(),
+            document: Document {
+                span: mainstay_yaml::Span::default(),
+                nodes: Vec::new(),
+            },
+            value: Map::new(),
+        }
+    }
+
+    /// Returns the location of a path and the number of segments that the file contains.
+    pub(crate) fn locate(&self, path: &Path) -> (Option<Location>, usize) {
+        let Some(mut id) = self.document.root() else {
+            return (None, 0);
+        };
+        let mut key = None;
+        for (depth, segment) in path.0.iter().enumerate() {
+            match self.step(id, segment) {
+                Some((at, value)) => (key, id) = (Some(at), value),
+                None => return (self.location(key), depth),
+            }
+        }
+        (self.location(key), path.0.len())
+    }
+
+    fn location(&self, id: Option<NodeId>) -> Option<Location> {
+        let start = self.document.node(id?)?.span.start;
+        Some(location(&self.name, &self.lines, start))
+    }
+
+    /// Returns the node to point at and the child that a segment leads to.
+    fn step(&self, id: NodeId, segment: &Segment) -> Option<(NodeId, NodeId)> {
+        let node = self.document.node(self.resolved(id)?)?;
+        match (&node.kind, segment) {
+            (NodeKind::Map { entries, .. }, Segment::Key(key)) => {
+                let named = |id: &NodeId| self.text(*id) == Some(key);
+                let entry = entries.iter().rev().find(|(key, _)| named(key));
+                entry.map(|(key, value)| (*key, *value))
+            }
+            (NodeKind::List { items, .. }, Segment::Item(selector)) => {
+                let item = self.item(items, selector)?;
+                Some((item, item))
+            }
+            _ => None,
+        }
+    }
+
+    fn item(&self, items: &[NodeId], selector: &Selector) -> Option<NodeId> {
+        if let Some(pair) = &selector.pair {
+            let has = |id: &&NodeId| {
+                let value = self.document.get(**id, &pair.key);
+                value.and_then(|value| self.text(value)) == Some(&pair.value)
+            };
+            return items.iter().find(has).copied();
+        }
+        let index = usize::try_from(selector.index?).ok()?;
+        items.get(index).copied()
+    }
+
+    fn resolved(&self, id: NodeId) -> Option<NodeId> {
+        match &self.document.node(id)?.kind {
+            NodeKind::Alias { target, .. } => Some(*target),
+            _ => Some(id),
+        }
+    }
+
+    fn text(&self, id: NodeId) -> Option<&str> {
+        match &self.document.node(self.resolved(id)?)?.kind {
+            NodeKind::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+fn location(file: &str, lines: &[String], at: Position) -> Location {
+    const WIDTH: usize = 400;
+    let line = lines.get(at.line.saturating_sub(1));
+    Location {
+        file: file.to_owned(),
+        line: at.line,
+        column: at.column,
+        source: line.map_or_else(String::new, |line| line.chars().take(WIDTH).collect()),
+    }
+}
+
+/// Reports whether a document has content.
+fn is_object(document: &Document<'_>) -> bool {
+    let root = document.root().and_then(|root| document.node(root));
+    root.is_some_and(|root| match &root.kind {
+        NodeKind::Scalar { text, .. } => !matches!(text.as_ref(), "" | "null" | "~"),
+        _ => true,
+    })
+}
+
+fn in_file(file: &InputFile, diagnostic: Diagnostic, at: Position) -> Diagnostic {
+    let text = String::from_utf8_lossy(&file.text);
+    let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+    diagnostic.at((at.line > 0).then(|| location(&file.name, &lines, at)))
+}
+
+fn syntax_error(file: &InputFile, error: &Error) -> Diagnostic {
+    let mut error = error.clone();
+    error.operation = Operation::Plain;
+    let at = error.at;
+    in_file(
+        file,
+        Diagnostic::fatal(
+            Path::default(),
+            format!("{} is not valid YAML: {error}", file.name),
+        ),
+        at,
+    )
+}
+
+fn several(file: &InputFile, at: Position) -> Diagnostic {
+    let message = format!("{} contains more than one object", file.name);
+    let hint = "write each IstioOperator into a separate file and repeat -f";
+    in_file(file, Diagnostic::fatal(Path::default(), message).hint(hint), at)
+}
+
+fn not_a_map(file: &InputFile, found: &Value) -> Diagnostic {
+    let message = format!("{} is a {}, not an IstioOperator", file.name, found.json_kind());
+    in_file(
+        file,
+        Diagnostic::fatal(Path::default(), message).value(&scalar_text(found).unwrap_or_default()),
+        Position::start(),
+    )
+}
+
+/// Returns the map with all numbers as floats, as Go's JSON decoder returns them.
+pub(crate) fn with_floats(map: Map) -> Map {
+    map.into_iter()
+        .map(|(key, value)| (key, float_numbers(value)))
+        .collect()
+}
+
+/// Returns the tree with all numbers as floats.
+pub(crate) fn float_numbers(value: Value) -> Value {
+    match value {
+        Value::Int(number) => Value::Float(number as f64),
+        Value::Uint(number) => Value::Float(number as f64),
+        Value::List(items) => Value::List(items.into_iter().map(float_numbers).collect()),
+        Value::Map(map) => Value::Map(with_floats(map)),
+        other => other,
+    }
+}
+
+/// Returns the tree with whole floats as integers, as Kubernetes' JSON decoder returns them.
+pub(crate) fn whole_numbers(value: Value) -> Value {
+    match value {
+        Value::Float(number) => match Value::Float(number).as_i64() {
+            Some(whole) => Value::Int(whole),
+            None => Value::Float(number),
+        },
+        Value::List(items) => Value::List(items.into_iter().map(whole_numbers).collect()),
+        Value::Map(map) => Value::Map(
+            map.into_iter()
+                .map(|(key, value)| (key, whole_numbers(value)))
+                .collect(),
+        ),
+        other => other,
+    }
+}

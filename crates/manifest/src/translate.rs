@@ -1,0 +1,200 @@
+//! Translates API fields to chart values. The tables are data, indexed by minor version.
+
+use mainstay_chart::merge_maps;
+use mainstay_yaml::{Map, Value, float_to_json};
+
+use crate::component::{COMPONENTS, ComponentName, is_enabled};
+use crate::merge::{Merged, map_at, put, text_at, value_at};
+use crate::package::Minor;
+
+/// The rules of one or several minor versions.
+#[derive(Debug)]
+pub(crate) struct Translator {
+    /// The first minor version of Istio 1 with these rules.
+    since: u64,
+    /// Fields of `spec` and the values they set.
+    pub(crate) fields: &'static [Field],
+    /// Oldest supported Kubernetes minor version, which templates see without a cluster.
+    pub(crate) kube_minor: u64,
+    /// K8s settings of a component that are also values of its chart.
+    pub(crate) settings: &'static [SettingValue],
+}
+
+/// A field of `spec` and its value.
+#[allow(
+    clippy::struct_field_names,
+    reason = "the name of a field is its `field` in the table"
+)]
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) field: &'static str,
+    pub(crate) value: &'static [&'static str],
+    pub(crate) form: Form,
+}
+
+/// A K8s setting that the chart also reads as a value.
+#[derive(Debug)]
+pub(crate) struct SettingValue {
+    pub(crate) setting: &'static [&'static str],
+    pub(crate) value: &'static [&'static str],
+}
+
+/// How a field is written into the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As a string.
+    Text,
+    /// Merged into the map.
+    Merged,
+}
+
+const fn text(field: &'static str, value: &'static [&'static str]) -> Field {
+    Field {
+        field,
+        value,
+        form: Form::Text,
+    }
+}
+
+const FIELDS: &[Field] = &[
+    text("hub", &["global", "hub"]),
+    text("tag", &["global", "tag"]),
+    text("revision", &["revision"]),
+    text("compatibilityVersion", &["compatibilityVersion"]),
+    Field {
+        field: "meshConfig",
+        value: &["meshConfig"],
+        form: Form::Merged,
+    },
+];
+
+const fn setting(setting: &'static [&'static str], value: &'static [&'static str]) -> SettingValue {
+    SettingValue { setting, value }
+}
+
+/// Since 1.31 templates see these settings, because other objects depend on them.
+const SETTINGS_1_31: &[SettingValue] = &[
+    setting(&["hpaSpec", "minReplicas"], &["autoscaleMin"]),
+    setting(&["hpaSpec", "maxReplicas"], &["autoscaleMax"]),
+    setting(&["replicaCount"], &["replicaCount"]),
+    setting(&["resources", "limits", "cpu"], &["resources", "limits", "cpu"]),
+    setting(
+        &["resources", "requests", "cpu"],
+        &["resources", "requests", "cpu"],
+    ),
+];
+
+/// All rules, newest first.
+const TRANSLATORS: &[Translator] = &[
+    Translator {
+        since: 31,
+        fields: FIELDS,
+        kube_minor: 32,
+        settings: SETTINGS_1_31,
+    },
+    Translator {
+        since: 30,
+        fields: FIELDS,
+        kube_minor: 32,
+        settings: &[],
+    },
+    Translator {
+        since: 28,
+        fields: FIELDS,
+        kube_minor: 30,
+        settings: &[],
+    },
+    Translator {
+        since: 25,
+        fields: FIELDS,
+        kube_minor: 29,
+        settings: &[],
+    },
+];
+
+/// The rules of all older versions.
+const OLDEST: &Translator = &Translator {
+    since: 0,
+    fields: FIELDS,
+    kube_minor: 28,
+    settings: &[],
+};
+
+impl Translator {
+    /// Returns the rules of a minor version.
+    pub(crate) fn for_minor(minor: Minor) -> &'static Self {
+        let mut rows = TRANSLATORS.iter();
+        let found = rows.find(|row| minor.major > 1 || row.since <= minor.minor);
+        found.unwrap_or(OLDEST)
+    }
+}
+
+/// The configuration after translation: `spec.values` holds everything that charts read.
+#[derive(Clone, Debug)]
+pub(crate) struct Translated {
+    /// The whole `IstioOperator`.
+    pub(crate) operator: Map,
+}
+
+/// Translates the fields of `spec` to values. Values of the user take precedence, except over merged fields.
+pub(crate) fn translate(merged: &Merged, translator: &Translator) -> Translated {
+    let mut operator = merged.operator.clone();
+    translate_fields(&mut operator, translator, Form::Text);
+    for component in COMPONENTS {
+        let enabled = Value::Bool(is_enabled(component, &operator));
+        match component.name {
+            ComponentName::Pilot => put(&mut operator, &["spec", "values", "pilot", "enabled"], enabled),
+            ComponentName::Cni => put(
+                &mut operator,
+                &["spec", "values", "pilot", "cni", "enabled"],
+                enabled,
+            ),
+            _ => {}
+        }
+    }
+    if !merged.user_values.is_empty() {
+        let mut values = map_at(&operator, &["spec", "values"]);
+        merge_maps(&mut values, merged.user_values.clone());
+        put(&mut operator, &["spec", "values"], Value::Map(values));
+    }
+    translate_fields(&mut operator, translator, Form::Merged);
+    let namespace = text_at(&operator, &["spec", "values", "global", "istioNamespace"]);
+    if !namespace.is_empty() {
+        put(&mut operator, &["metadata", "namespace"], namespace.into());
+    }
+    Translated { operator }
+}
+
+fn translate_fields(operator: &mut Map, translator: &Translator, form: Form) {
+    for field in translator.fields.iter().filter(|field| field.form == form) {
+        if let Some(value) = value_at(operator, &["spec", field.field]).cloned() {
+            translate_field(operator, field, value);
+        }
+    }
+}
+
+fn translate_field(operator: &mut Map, field: &Field, value: Value) {
+    let mut keys = vec!["spec", "values"];
+    keys.extend(field.value);
+    match (field.form, value) {
+        (_, Value::Null) => {}
+        (Form::Merged, Value::Map(over)) => {
+            let mut base = map_at(operator, &keys);
+            merge_maps(&mut base, over);
+            put(operator, &keys, Value::Map(base));
+        }
+        (Form::Merged, value) => put(operator, &keys, value),
+        (Form::Text, value) => put(operator, &keys, text_value(value)),
+    }
+}
+
+/// Returns a scalar as a string, as in Go's `%v`.
+pub(crate) fn text_value(value: Value) -> Value {
+    match value {
+        Value::Float(number) => Value::String(float_to_json(number)),
+        Value::Int(number) => Value::String(number.to_string()),
+        Value::Uint(number) => Value::String(number.to_string()),
+        Value::Bool(flag) => Value::String(flag.to_string()),
+        other => other,
+    }
+}

@@ -1,0 +1,464 @@
+//! The rules, as a table. Each has a passing and a failing fixture in `tests/validation`.
+
+use mainstay_yaml::Value;
+
+use super::Subject;
+use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_port, is_tag};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::path::{Path, scalar_text};
+
+/// A rule.
+pub(super) struct Rule {
+    /// Checks the configuration and adds what it finds.
+    pub(super) check: fn(&Subject<'_>, &mut Diagnostics),
+}
+
+/// All rules besides strict decoding.
+pub(super) const RULES: &[Rule] = &[
+    Rule { check: hub },
+    Rule { check: tag },
+    Rule { check: revision },
+    Rule { check: gateway_names },
+    Rule { check: networks },
+    Rule { check: ports },
+    Rule { check: gateway_ports },
+    Rule { check: ingress_ports },
+    Rule { check: replicas },
+    Rule { check: mesh_config },
+    Rule { check: deprecated },
+    Rule { check: removed },
+    Rule {
+        check: removed_fields,
+    },
+    Rule {
+        check: certificate_provider,
+    },
+];
+
+fn spec_path(keys: &[&str]) -> Path {
+    let mut path = vec!["spec"];
+    path.extend(keys);
+    Path::from_keys(&path)
+}
+
+fn values_path(keys: &[&str]) -> Path {
+    let mut path = vec!["spec", "values"];
+    path.extend(keys);
+    Path::from_keys(&path)
+}
+
+fn text(value: &Value) -> String {
+    scalar_text(value).unwrap_or_default()
+}
+
+fn hub(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let hub = subject.spec(&["hub"]).and_then(Value::as_str).unwrap_or_default();
+    if !hub.is_empty() && !is_hub(hub) {
+        let result = Diagnostic::error(spec_path(&["hub"]), "is not a registry with a path").value(hub);
+        found.push(result.hint("write it like registry.example.com/istio"));
+    }
+}
+
+fn tag(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let Some(tag) = subject.spec(&["tag"]) else { return };
+    if !is_tag(&text(tag)) {
+        let result = Diagnostic::error(spec_path(&["tag"]), "is not an image tag").value(&text(tag));
+        found.push(result.hint("use letters, digits, '_', '.' and '-', at most 128"));
+    }
+}
+
+fn revision(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let revision = subject
+        .spec(&["revision"])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !revision.is_empty() && !is_label(revision) {
+        let result = Diagnostic::error(spec_path(&["revision"]), "is not a label").value(revision);
+        found.push(result.hint("use lower-case letters, digits and '-', such as 1-29-1"));
+    }
+}
+
+/// Keys of the two lists of gateways, and their values.
+const GATEWAYS: [(&str, &str); 2] = [
+    ("ingressGateways", "istio-ingressgateway"),
+    ("egressGateways", "istio-egressgateway"),
+];
+
+/// Calls `check` with the path, the block and the name in the values of each gateway.
+fn each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
+    for (key, values) in GATEWAYS {
+        let list = subject.spec(&["components", key]).and_then(Value::as_list);
+        for (index, gateway) in list.unwrap_or_default().iter().enumerate() {
+            let path = spec_path(&["components", key]);
+            let path = match gateway.get("name").and_then(Value::as_str) {
+                Some(name) => path.named("name", name),
+                None => path.index(index),
+            };
+            check(path, gateway, values);
+        }
+    }
+}
+
+fn gateway_names(subject: &Subject<'_>, found: &mut Diagnostics) {
+    each_gateway(subject, |path, gateway, _| {
+        let name = gateway.get("name").and_then(Value::as_str).unwrap_or_default();
+        if !name.is_empty() && !is_object_name(name) {
+            let result = Diagnostic::error(path.key("name"), "is not a name of an object").value(name);
+            found.push(result.hint("use lower-case letters, digits, '.' and '-'"));
+        }
+    });
+}
+
+fn networks(subject: &Subject<'_>, found: &mut Diagnostics) {
+    for field in ["includeIPRanges", "excludeIPRanges"] {
+        let keys = ["global", "proxy", field];
+        let list = subject.value(&keys).and_then(Value::as_str).unwrap_or_default();
+        if matches!(list, "" | "*") {
+            continue;
+        }
+        for range in list.split(',').filter(|range| !is_cidr(range)) {
+            let message = format!("{range:?} is not an address range");
+            let result = Diagnostic::error(values_path(&keys), message).value(list);
+            found.push(
+                result.hint("write \"*\" or ranges like 10.0.0.0/8, separated by commas without spaces"),
+            );
+        }
+    }
+}
+
+fn ports(subject: &Subject<'_>, found: &mut Diagnostics) {
+    for field in ["includeInboundPorts", "excludeInboundPorts"] {
+        let keys = ["global", "proxy", field];
+        let list = subject.value(&keys).and_then(Value::as_str).unwrap_or_default();
+        for port in list.split(',').filter(|port| !is_port(port)) {
+            let message = format!("{port:?} is not a port");
+            let result = Diagnostic::error(values_path(&keys), message).value(list);
+            found.push(
+                result.hint("write \"*\" or numbers from 0 to 65535, separated by commas without spaces"),
+            );
+        }
+    }
+}
+
+/// Reports whether a container may listen on a port only as root. A target port with a name is not checked.
+fn needs_root(port: &Value) -> Option<i64> {
+    let target = port.get("targetPort").filter(|target| !target.is_null());
+    let target = match target {
+        Some(Value::String(_)) => return None,
+        Some(target) => target.as_i64()?,
+        None => 0,
+    };
+    let number = port.get("port")?.as_i64()?;
+    let is_safe = target >= 1024 || (target == 0 && number > 1024);
+    (!is_safe).then_some(target)
+}
+
+fn root_problem(path: Path, port: &Value, target: i64, gateway: &str) -> Diagnostic {
+    let number = port.get("port").map(text).unwrap_or_default();
+    let listens = if target == 0 {
+        number.clone()
+    } else {
+        target.to_string()
+    };
+    let message = format!("port {number} listens on {listens}, which requires root");
+    let hint = format!("set targetPort to 1024 or more, or values.gateways.{gateway}.runAsRoot to true");
+    Diagnostic::error(path, message).hint(hint)
+}
+
+fn gateway_ports(subject: &Subject<'_>, found: &mut Diagnostics) {
+    each_gateway(subject, |path, gateway, values| {
+        let runs_as_root = subject
+            .value(&["gateways", values, "runAsRoot"])
+            .and_then(Value::as_bool);
+        let ports = gateway.at(&["k8s", "service", "ports"]).and_then(Value::as_list);
+        if runs_as_root == Some(true) {
+            return;
+        }
+        for (index, port) in ports.unwrap_or_default().iter().enumerate() {
+            if let Some(target) = needs_root(port) {
+                let path = path.key("k8s").key("service").key("ports").index(index);
+                found.push(root_problem(path, port, target, values));
+            }
+        }
+    });
+}
+
+fn ingress_ports(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let keys = ["gateways", "istio-ingressgateway", "ingressPorts"];
+    let ports = subject.value(&keys).and_then(Value::as_list).unwrap_or_default();
+    for (index, port) in ports.iter().enumerate() {
+        if let Some(target) = needs_root(port) {
+            let path = values_path(&keys).index(index);
+            found.push(root_problem(path, port, target, "istio-ingressgateway"));
+        }
+    }
+}
+
+fn replicas(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let scales = |keys: &[&str]| subject.value(keys).and_then(Value::as_bool) == Some(true);
+    let warn = |path: Path, values: &str| {
+        let message = format!("is overridden by the autoscaler, because {values}.autoscaleEnabled is true");
+        Diagnostic::warning(path.key("k8s").key("replicaCount"), message)
+            .hint("set k8s.hpaSpec.minReplicas, or disable the autoscaler")
+    };
+    let count = |block: &Value| {
+        block
+            .at(&["k8s", "replicaCount"])
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+    };
+    let pilot = subject.spec(&["components", "pilot"]);
+    if scales(&["pilot", "autoscaleEnabled"]) && pilot.is_some_and(|pilot| count(pilot) > 1) {
+        found.push(warn(spec_path(&["components", "pilot"]), "values.pilot"));
+    }
+    each_gateway(subject, |path, gateway, values| {
+        if scales(&["gateways", values, "autoscaleEnabled"]) && count(gateway) != 0 {
+            found.push(warn(path, &format!("values.gateways.{values}")));
+        }
+    });
+}
+
+/// Ports of the mesh configuration.
+const MESH_PORTS: &[&str] = &["proxyListenPort", "proxyInboundListenPort", "proxyHttpPort"];
+
+/// Durations of the mesh configuration.
+const MESH_DURATIONS: &[&[&str]] = &[
+    &["connectTimeout"],
+    &["protocolDetectionTimeout"],
+    &["dnsRefreshRate"],
+    &["defaultConfig", "drainDuration"],
+    &["defaultConfig", "terminationDrainDuration"],
+];
+
+fn mesh_config(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let places = [
+        (spec_path(&["meshConfig"]), subject.spec(&["meshConfig"])),
+        (
+            values_path(&["meshConfig"]),
+            subject.spec(&["values", "meshConfig"]),
+        ),
+    ];
+    for (path, config) in places {
+        let Some(config) = config else { continue };
+        for key in MESH_PORTS {
+            let port = config.get(key).and_then(Value::as_i64);
+            if port.is_some_and(|port| !(0..=65535).contains(&port)) {
+                let message = "is not a port: expected 0 to 65535";
+                found.push(Diagnostic::error(path.key(key), message));
+            }
+        }
+        for keys in MESH_DURATIONS {
+            let duration = config.at(keys).and_then(Value::as_str);
+            if duration.is_some_and(|duration| !is_duration(duration)) {
+                let below = keys.iter().fold(path.clone(), |path, key| path.key(key));
+                let result =
+                    Diagnostic::error(below, "is not a duration").value(duration.unwrap_or_default());
+                found.push(result.hint("write it like 10s or 1m30s"));
+            }
+        }
+        trust_domain(config, &path, found);
+        providers(config, &path, found);
+    }
+}
+
+fn trust_domain(config: &Value, path: &Path, found: &mut Diagnostics) {
+    let domain = config
+        .get("trustDomain")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if !domain.chars().all(is_name) {
+        let result = Diagnostic::error(path.key("trustDomain"), "is not a domain name");
+        found.push(result.value(domain).hint("write it like cluster.local"));
+    }
+}
+
+fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
+    let list = config
+        .get("extensionProviders")
+        .and_then(Value::as_list)
+        .unwrap_or_default();
+    let mut names: Vec<&str> = Vec::new();
+    for (index, provider) in list.iter().enumerate() {
+        let name = provider.get("name").and_then(Value::as_str).unwrap_or_default();
+        let at = path.key("extensionProviders").index(index);
+        if name.is_empty() {
+            found.push(Diagnostic::error(at, "a provider needs a name"));
+        } else if names.contains(&name) {
+            found.push(Diagnostic::error(at.key("name"), "another provider has this name").value(name));
+        } else {
+            names.push(name);
+        }
+    }
+}
+
+/// Deprecated values and what replaces them.
+const DEPRECATED: &[(&str, &str)] = &[
+    ("global.outboundTrafficPolicy", "meshConfig.outboundTrafficPolicy"),
+    ("global.certificates", "meshConfig.certificates"),
+    ("global.localityLbSetting", "meshConfig.localityLbSetting"),
+    ("global.policyCheckFailOpen", "meshConfig.policyCheckFailOpen"),
+    ("global.enableTracing", "meshConfig.enableTracing"),
+    ("global.proxy.accessLogFormat", "meshConfig.accessLogFormat"),
+    ("global.proxy.accessLogFile", "meshConfig.accessLogFile"),
+    ("global.proxy.accessLogEncoding", "meshConfig.accessLogEncoding"),
+    ("global.proxy.concurrency", "meshConfig.defaultConfig.concurrency"),
+    (
+        "global.proxy.envoyAccessLogService",
+        "meshConfig.defaultConfig.envoyAccessLogService",
+    ),
+    (
+        "global.proxy.envoyAccessLogService.enabled",
+        "meshConfig.enableEnvoyAccessLogService",
+    ),
+    (
+        "global.proxy.envoyMetricsService",
+        "meshConfig.defaultConfig.envoyMetricsService",
+    ),
+    (
+        "global.proxy.protocolDetectionTimeout",
+        "meshConfig.protocolDetectionTimeout",
+    ),
+    (
+        "global.proxy.holdApplicationUntilProxyStarts",
+        "meshConfig.defaultConfig.holdApplicationUntilProxyStarts",
+    ),
+    (
+        "pilot.ingress",
+        "meshConfig.ingressService, meshConfig.ingressControllerMode and meshConfig.ingressClass",
+    ),
+    ("global.mtls.enabled", "the PeerAuthentication resource"),
+    ("global.mtls.auto", "meshConfig.enableAutoMtls"),
+    (
+        "global.tracer.lightstep.address",
+        "meshConfig.defaultConfig.tracing.lightstep.address",
+    ),
+    (
+        "global.tracer.lightstep.accessToken",
+        "meshConfig.defaultConfig.tracing.lightstep.accessToken",
+    ),
+    (
+        "global.tracer.zipkin.address",
+        "meshConfig.defaultConfig.tracing.zipkin.address",
+    ),
+    (
+        "global.tracer.datadog.address",
+        "meshConfig.defaultConfig.tracing.datadog.address",
+    ),
+    ("global.jwtPolicy", "nothing: third-party tokens are always used"),
+    ("global.arch", "components.*.k8s.affinity"),
+    (
+        "global.meshExpansion.enabled",
+        "Gateway and other Istio networking resources",
+    ),
+    (
+        "istiocoredns.enabled",
+        "DNS capture in the proxy (ISTIO_META_DNS_CAPTURE)",
+    ),
+];
+
+/// Removed values.
+const REMOVED: &[&str] = &[
+    "grafana.enabled",
+    "tracing.enabled",
+    "kiali.enabled",
+    "prometheus.enabled",
+    "telemetry.v2.prometheus.configOverride",
+    "telemetry.v2.stackdriver.configOverride",
+    "telemetry.v2.stackdriver.disableOutbound",
+    "telemetry.v2.stackdriver.outboundAccessLogging",
+    "global.tracer.stackdriver.debug",
+    "global.tracer.stackdriver.maxNumberOfAttributes",
+    "global.tracer.stackdriver.maxNumberOfAnnotations",
+    "global.tracer.stackdriver.maxNumberOfMessageEvents",
+    "meshConfig.defaultConfig.tracing.stackdriver.debug",
+    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAttributes",
+    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAnnotations",
+    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfMessageEvents",
+];
+
+fn keys(path: &str) -> Vec<&str> {
+    path.split('.').collect()
+}
+
+fn user_value<'a>(subject: &'a Subject<'_>, path: &str) -> Option<&'a Value> {
+    let mut full = vec!["values"];
+    full.extend(keys(path));
+    subject.spec(&full).filter(|value| value.as_str() != Some(""))
+}
+
+/// Reports whether there is an error at a path or above it.
+fn is_reported(found: &Diagnostics, path: &Path) -> bool {
+    let mut list = found.list().iter();
+    list.any(|one| one.severity == Severity::Error && path.0.starts_with(&one.path.0))
+}
+
+fn deprecated(subject: &Subject<'_>, found: &mut Diagnostics) {
+    for (path, replacement) in DEPRECATED {
+        let at = values_path(&keys(path));
+        if user_value(subject, path).is_some() && !is_reported(found, &at) {
+            let result = Diagnostic::warning(at, "is deprecated");
+            found.push(result.hint(format!("use {replacement}")));
+        }
+    }
+}
+
+fn removed(subject: &Subject<'_>, found: &mut Diagnostics) {
+    for path in REMOVED {
+        let at = values_path(&keys(path));
+        let is_set = user_value(subject, path).is_some_and(|value| value.as_bool() != Some(false));
+        if is_set && !is_reported(found, &at) {
+            let result = Diagnostic::error(at, "is removed and has no effect");
+            found.push(result.hint("remove it"));
+        }
+    }
+}
+
+/// Fields of `spec` that no longer have an effect.
+fn removed_fields(subject: &Subject<'_>, found: &mut Diagnostics) {
+    if subject.spec(&["resourceSuffix"]).is_some() {
+        let result = Diagnostic::warning(spec_path(&["resourceSuffix"]), "has no effect");
+        found.push(result.hint("use revision to run control planes side by side"));
+    }
+    let remote = subject.spec(&["components", "istiodRemote", "enabled"]);
+    if remote.and_then(Value::as_bool) == Some(true) {
+        let path = spec_path(&["components", "istiodRemote"]);
+        let result = Diagnostic::error(path, "this component no longer exists");
+        found.push(result.hint("use the profile \"remote\""));
+    }
+}
+
+fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
+    let keys = ["global", "pilotCertProvider"];
+    if subject.value(&keys).and_then(Value::as_str) == Some("kubernetes") {
+        let message = "Kubernetes no longer signs certificates of istiod";
+        let result = Diagnostic::error(values_path(&keys), message).value("kubernetes");
+        found.push(result.hint("use istiod"));
+    }
+}
+
+/// Replaces the hint of an unknown value that is deprecated by its replacement.
+pub(super) fn with_replacement(diagnostic: Diagnostic) -> Diagnostic {
+    if diagnostic.message != "unknown field" {
+        return diagnostic;
+    }
+    let path = diagnostic.path.to_string();
+    let row = DEPRECATED
+        .iter()
+        .find(|(known, _)| path == format!("spec.values.{known}"));
+    let below = format!("{path}.");
+    let mut removed = REMOVED.iter().map(|known| format!("spec.values.{known}"));
+    match row {
+        Some((_, replacement)) => diagnostic.hint(format!("use {replacement}")),
+        None if removed.any(|known| known == path || known.starts_with(&below)) => {
+            diagnostic.hint("remove it: it no longer has an effect")
+        }
+        None => diagnostic,
+    }
+}
+
+/// Reports whether a warning in a chart's notes is about a value that a rule reports with its location.
+pub(crate) fn is_reported_deprecation(note: &str) -> bool {
+    let quoted = note.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    quoted.is_some_and(|(path, _)| DEPRECATED.iter().any(|(known, _)| *known == path))
+}

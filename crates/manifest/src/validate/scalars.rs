@@ -1,0 +1,116 @@
+//! Checks of single texts: registries, tags, labels, names, networks, ports, durations.
+
+/// Maximum length of a label.
+const LABEL: usize = 63;
+
+/// Reports whether a text is a registry and path, such as `registry.example.com:5000/istio`.
+pub(super) fn is_hub(text: &str) -> bool {
+    let mut parts = text.split('/');
+    let host = parts.next().unwrap_or_default();
+    let (name, port) = host.split_once(':').unwrap_or((host, "1"));
+    let is_host = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+        && port.parse::<u16>().is_ok();
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_'))
+    };
+    text.len() <= 255 && is_host && parts.all(is_part)
+}
+
+/// Reports whether a text is an image tag.
+pub(super) fn is_tag(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut chars = text.chars();
+    chars.next().is_some_and(is_word)
+        && text.len() <= 128
+        && chars.all(|c| is_word(c) || matches!(c, '.' | '-'))
+}
+
+/// Reports whether a text is an RFC 1123 label.
+pub(super) fn is_label(text: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    text.len() <= LABEL
+        && is_edge(text.chars().next())
+        && is_edge(text.chars().last())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// Reports whether a text is a name of an object.
+pub(super) fn is_object_name(text: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-');
+    (1..=254).contains(&text.len()) && text.chars().all(is_name)
+}
+
+/// Reports whether a text is an address and a prefix length.
+pub(super) fn is_cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else {
+        return false;
+    };
+    let is_length = !bits.is_empty()
+        && bits.chars().all(|c| c.is_ascii_digit())
+        && !(bits.len() > 1 && bits.starts_with('0'));
+    let longest = match address.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(_)) => 32,
+        Ok(std::net::IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    is_length && bits.parse::<u32>().is_ok_and(|bits| bits <= longest)
+}
+
+/// Reports whether a text is a port, `*` or empty.
+pub(super) fn is_port(text: &str) -> bool {
+    matches!(text, "" | "*") || text.parse::<i64>().is_ok_and(|port| (0..=65535).contains(&port))
+}
+
+/// Reports whether a text is a duration of Go, not negative.
+pub(super) fn is_duration(text: &str) -> bool {
+    mainstay_gostd::time::parse_duration(text).is_ok_and(|nanoseconds| nanoseconds >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(test: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
+        good.iter().for_each(|text| assert!(test(text), "{text}"));
+        bad.iter().for_each(|text| assert!(!test(text), "{text}"));
+    }
+
+    #[test]
+    fn texts_are_recognised() {
+        check(
+            is_hub,
+            &["docker.io/istio", "host:5000/a/b", "localhost"],
+            &["", "a b", "a//b", "host:x/a", "h/A"],
+        );
+        check(
+            is_tag,
+            &["1.29.1", "_x", "latest-distroless"],
+            &["", "-a", "a b", "a:b"],
+        );
+        check(
+            is_label,
+            &["canary", "1-29-1"],
+            &["", "1.29", "Canary", "-a", "a-"],
+        );
+        check(
+            is_object_name,
+            &["istio-ingressgateway", "a.b"],
+            &["", "A", "a_b"],
+        );
+        check(
+            is_cidr,
+            &["10.0.0.0/8", "::1/128"],
+            &["10.0.0.0", "10.0.0.0/33", "10.0.0.256/8", "*", "1.1.1.1/08"],
+        );
+        check(is_port, &["0", "65535", "*", ""], &["65536", "-1", "http", "80 "]);
+        check(is_duration, &["1s", "1h30m", "0s"], &["1", "-1s", "x"]);
+    }
+}

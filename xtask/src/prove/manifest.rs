@@ -1,0 +1,166 @@
+//! Proof of the `IstioOperator` engine: equality with istioctl, golden cases, validation, limits, speed.
+
+use std::process::Stdio;
+
+use anyhow::{Context, ensure};
+use mainstay_testkit::{peer, repository_root};
+
+use super::row::{Row, RowKind};
+use crate::build::{self, Profile};
+use crate::measure::{Cost, measured};
+
+/// A test of `mainstay-manifest` that prints `MARK: N run, M WORD`.
+struct Counted {
+    claim: &'static str,
+    test: &'static str,
+    mark: &'static str,
+    goal: &'static str,
+    least: usize,
+}
+
+const COUNTED: &[Counted] = &[
+    Counted {
+        claim: "validation fixtures print the stored text",
+        test: "validation",
+        mark: "validation fixtures: ",
+        goal: "at least 50, all equal",
+        least: 50,
+    },
+    Counted {
+        claim: "hostile input stays within the limits",
+        test: "hostile",
+        mark: "hostile manifests: ",
+        goal: "at least 40, all bounded",
+        least: 40,
+    },
+    Counted {
+        claim: "every profile with 8 configurations",
+        test: "golden",
+        mark: "golden manifests: ",
+        goal: "at least 80, all equal",
+        least: 80,
+    },
+    Counted {
+        claim: "objects equal those of istioctl 1.29.1",
+        test: "istioctl",
+        mark: "differential manifest generate and istioctl: ",
+        goal: "at least 60, all equal",
+        least: 60,
+    },
+];
+
+/// Returns all rows; the quick share omits the golden cases and measurements.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let tests = COUNTED
+        .iter()
+        .filter(|counted| !quick || counted.test != "golden");
+    let mut rows: Vec<Row> = tests.map(counted_row).collect();
+    if !quick {
+        rows.extend(speed_rows());
+    }
+    rows
+}
+
+fn counted_row(counted: &Counted) -> Row {
+    match run_test(counted) {
+        Ok((run, good)) => {
+            let figure = format!("{run} run, {good} as stored");
+            let holds = run >= counted.least && run == good;
+            Row::correct(counted.claim, figure, counted.goal, holds)
+        }
+        Err(error) => Row::not_measured(counted.claim, counted.goal, RowKind::Correctness, &error),
+    }
+}
+
+/// Runs a test and returns the numbers that it prints.
+fn run_test(counted: &Counted) -> anyhow::Result<(usize, usize)> {
+    let output = build::cargo()
+        .args(["test", "--package", "mainstay-manifest", "--test", counted.test])
+        .args(["--", "--nocapture"])
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo test")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find_map(|line| line.split_once(counted.mark));
+    let (_, counts) = line.with_context(|| format!("the test {} prints no count", counted.test))?;
+    let mut numbers = counts.split_whitespace().filter_map(|word| word.parse().ok());
+    let run = numbers.next().context("no number of runs")?;
+    let good: usize = numbers.next().context("no number of equal runs")?;
+    ensure!(
+        output.status.success() || good < run,
+        "the test {} failed",
+        counted.test
+    );
+    Ok((run, good))
+}
+
+/// Profiles whose generation is measured.
+const MEASURED: [&str; 2] = ["default", "demo"];
+
+fn speed_rows() -> Vec<Row> {
+    MEASURED
+        .iter()
+        .flat_map(|profile| match compare_cost(profile) {
+            Ok(rows) => rows,
+            Err(error) => vec![Row::not_measured(
+                &format!("manifest generate against istioctl, {profile}"),
+                "10×",
+                RowKind::Performance,
+                &error,
+            )],
+        })
+        .collect()
+}
+
+fn compare_cost(profile: &str) -> anyhow::Result<Vec<Row>> {
+    const RUNS: usize = 9;
+    let mainstay = build::mainstay_binary(Profile::Dist)?;
+    let istioctl = peer("istioctl")?;
+    let set = format!("profile={profile}");
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        ours.push(cost(&mainstay.to_string_lossy(), &set)?);
+        theirs.push(cost(&istioctl.to_string_lossy(), &set)?);
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    let ratio = theirs.wall.as_secs_f64() / ours.wall.as_secs_f64();
+    let memory = theirs.peak_kib as f64 / ours.peak_kib as f64;
+    let wall = format!("{:.0} ms, istioctl {:.0} ms, {ratio:.1}×", ms(&ours), ms(&theirs));
+    let peak = format!(
+        "{} MiB, istioctl {} MiB, 1/{memory:.1}",
+        ours.peak_kib / 1024,
+        theirs.peak_kib / 1024
+    );
+    Ok(vec![
+        Row::fast(
+            &format!("time of manifest generate, {profile}"),
+            wall,
+            "10×",
+            ratio >= 10.0,
+        ),
+        Row::fast(
+            &format!("memory of manifest generate, {profile}"),
+            peak,
+            "1/5",
+            memory >= 5.0,
+        ),
+    ])
+}
+
+fn ms(cost: &Cost) -> f64 {
+    cost.wall.as_secs_f64() * 1000.0
+}
+
+fn cost(program: &str, set: &str) -> anyhow::Result<Cost> {
+    let scratch = tempfile::tempdir()?;
+    let command = [program, "manifest", "generate", "--set", set];
+    let (output, cost) = measured(&command, None, scratch.path())?;
+    ensure!(output.status.success(), "{program} failed");
+    cost.context("no cost was reported")
+}
+
+fn median(mut costs: Vec<Cost>) -> Cost {
+    costs.sort_by_key(|cost| cost.wall);
+    costs.swap_remove(costs.len() / 2)
+}
