@@ -6,7 +6,7 @@ use mainstay_api::{
     takes_precedence,
 };
 use mainstay_mesh::plan::{NewStatus, Release};
-use mainstay_mesh::snapshot::{Source, requested_tags};
+use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::{Action, Plan, Snapshot, Subject, active_revision_name, grace_period};
 
 use crate::{Findings, Invariant};
@@ -86,7 +86,8 @@ fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Finding
     let frees_name = active.is_some_and(|active| active == name);
     let listed = istio.is_some_and(|istio| {
         let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
-        requested_tags(istio).iter().any(|wanted| wanted == name) && !snapshot.claimants(name).any(older)
+        snapshot.requested_tags(istio).iter().any(|wanted| wanted == name)
+            && !snapshot.claimants(name).any(older)
     });
     let used = snapshot.references().uses_tag(name);
     found.expect(Invariant::NoDeleteInUse, frees_name || !(used || listed), || {

@@ -162,6 +162,10 @@ impl<'a> Migration<'a> {
             || workload.skip
             || workload.paused
             || workload.on_delete
+            || workload.partitioned
+            || workload.host_network
+            || workload.invalid_annotation
+            || namespace.is_some_and(|namespace| namespace.invalid_annotation || namespace.injection_disabled)
             || namespace.is_some_and(|namespace| namespace.skip_migration)
             || !is_kind_selected
     }

@@ -1,8 +1,8 @@
-//! Sidecar injection: a controller that registers a handler for the Service of every injection webhook and
-//! responds as the istiod behind it would. It annotates pods with the revision; it adds no proxy, because no
-//! container runs.
+//! Sidecar injection: a controller that registers a handler for the Service or URL of every injection webhook
+//! and responds as the istiod behind it would. It annotates pods with the revision; it adds no proxy, because
+//! no container runs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -17,6 +17,8 @@ const CONFIGURATIONS: &str = "mutatingwebhookconfigurations.admissionregistratio
 /// Name of istiod's Service, followed by `-` and the revision unless it is the default one.
 const ISTIOD_SERVICE: &str = "istiod";
 const INJECT_PATH: &str = "/inject";
+/// Label `app` of an injector's configuration.
+const INJECTOR_APP: &str = "sidecar-injector";
 /// Namespaces in which istiod never injects.
 const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
@@ -42,7 +44,8 @@ impl WebhookTransport for AdmitAll {
 #[derive(Debug, Default)]
 pub struct Injectors {
     observed_version: u64,
-    registered: BTreeSet<(String, String, String, u16)>,
+    /// Revision by destination.
+    registered: BTreeMap<String, String>,
 }
 
 impl Controller for Injectors {
@@ -59,54 +62,91 @@ impl Controller for Injectors {
             return false;
         }
         self.observed_version = version;
-        for destination in destinations(state) {
-            self.register(state, &destination);
+        for injector in injectors(state) {
+            self.register(state, injector);
         }
         false
     }
 }
 
+/// A webhook and the revision whose istiod serves it.
+struct Injector {
+    destination: Destination,
+    revision: String,
+}
+
 impl Injectors {
-    fn register(&mut self, state: &mut State, destination: &Destination) {
-        let Some(revision) = istiod_revision(destination) else {
-            return;
-        };
-        let Destination::Service {
-            namespace,
-            name,
-            path,
-            port,
-        } = destination
-        else {
-            return;
-        };
-        let key = (namespace.clone(), name.clone(), path.clone(), *port);
-        if self.registered.insert(key) {
+    fn register(&mut self, state: &mut State, injector: Injector) {
+        let Injector {
+            destination,
+            revision,
+        } = injector;
+        let key = format!("{destination:?}");
+        if self.registered.insert(key, revision.clone()).as_ref() != Some(&revision) {
             let handler = move |review: &Value| {
                 WebhookReply::Response(200, review_response(review, &revision).to_string())
             };
             state
                 .webhooks
                 .handlers
-                .set(destination, Arc::new(Mutex::new(handler)));
+                .set(&destination, Arc::new(Mutex::new(handler)));
         }
     }
 }
 
-fn destinations(state: &State) -> Vec<Destination> {
-    let configurations = state.store.all(CONFIGURATIONS).map(|object| object.value());
-    let hooks = configurations.flat_map(|object| {
-        let hooks = object.get("webhooks").and_then(Value::as_array).cloned();
-        hooks.unwrap_or_default()
+fn injectors(state: &State) -> Vec<Injector> {
+    let mut configurations: Vec<Value> = state
+        .store
+        .all(CONFIGURATIONS)
+        .map(|object| object.value().clone())
+        .collect();
+    // Of several configurations with the same URL, the newest one decides which istiod is behind it.
+    let created = |configuration: &Value| {
+        let time = configuration.pointer("/metadata/creationTimestamp");
+        time.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    configurations.sort_by_key(created);
+    let injectors = configurations.into_iter().flat_map(|configuration| {
+        let hooks = configuration.get("webhooks").and_then(Value::as_array);
+        let hooks = hooks.cloned().unwrap_or_default().into_iter();
+        let injectors = hooks.filter_map(|hook| {
+            let destination = Destination::parse(hook.get("clientConfig").unwrap_or(&Value::Null));
+            let revision = injector_revision(&configuration, &destination)?;
+            Some(Injector {
+                destination,
+                revision,
+            })
+        });
+        injectors.collect::<Vec<_>>()
     });
-    hooks
-        .map(|hook| Destination::parse(hook.get("clientConfig").unwrap_or(&Value::Null)))
-        .collect()
+    injectors.collect()
 }
 
-/// Returns the revision whose istiod serves a webhook's destination, or `None` if it is not an istiod.
+/// Returns the revision whose istiod serves a webhook, or `None` if the webhook does not inject sidecars. A
+/// webhook with an istiod's Service is identified by that; any other one, such as one with a URL, by the
+/// labels and owner of its configuration.
 #[must_use]
-pub fn istiod_revision(destination: &Destination) -> Option<String> {
+pub fn injector_revision(configuration: &Value, destination: &Destination) -> Option<String> {
+    istiod_revision(destination).or_else(|| labelled_revision(configuration))
+}
+
+/// Returns the revision in the labels of an injector's configuration.
+fn labelled_revision(configuration: &Value) -> Option<String> {
+    let metadata = configuration.get("metadata")?;
+    let label = |key: &str| metadata.get("labels")?.get(key)?.as_str();
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array);
+    let is_owned = owners
+        .into_iter()
+        .flatten()
+        .any(|owner| owner.get("apiVersion").and_then(Value::as_str) == Some(names::API_VERSION));
+    let is_injector = is_owned || label("app") == Some(INJECTOR_APP);
+    label(names::REVISION_LABEL)
+        .filter(|revision| is_injector && !revision.is_empty())
+        .map(str::to_owned)
+}
+
+/// Returns the revision of the istiod behind a Service, or `None` if it is not an istiod.
+fn istiod_revision(destination: &Destination) -> Option<String> {
     let Destination::Service { name, path, .. } = destination else {
         return None;
     };

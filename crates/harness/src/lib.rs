@@ -21,7 +21,7 @@ mod time;
 
 pub use cluster::SimulatedCluster;
 pub use error::HarnessError;
-pub use injector::{Injectors, istiod_revision};
+pub use injector::{Injectors, injector_revision};
 pub use operator::RunningOperator;
 pub use options::{ClusterOptions, Speed};
 

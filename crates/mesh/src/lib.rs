@@ -32,6 +32,7 @@
 //! scope: rendering, retrying and waiting, which are the executor's.
 
 mod error;
+mod injector;
 mod library;
 pub mod migration;
 mod multimap;
@@ -45,6 +46,7 @@ pub mod values;
 pub mod workload;
 
 pub use error::{ErrorClass, Invalid, ProfileProblem, ReconcileError, ValuesError};
+pub use injector::injects_enabled_namespaces;
 pub use library::{Library, LibraryError, Resolution};
 pub use migration::{Preview, preview};
 pub use plan::{Action, Plan, Requeue, Step};

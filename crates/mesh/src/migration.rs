@@ -27,6 +27,7 @@ mod state;
 pub(crate) use batch::{batch_capacity, open_batch};
 pub(crate) use moves::{plan_namespace, plan_workload};
 pub(crate) use progress::{Progress, plan_progress};
+pub(crate) use settings::is_readiness_timeout;
 pub(crate) use state::{
     MigrationTarget, migration_target, relabeling_istio, restart_deadline, workload_state,
 };

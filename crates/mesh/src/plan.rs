@@ -4,6 +4,7 @@
 //! The executor runs the steps in order and stops at the first failure, which becomes part of the next
 //! snapshot. After a change it plans again, until the plan is empty.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -161,6 +162,13 @@ impl Action {
         }
     }
 
+    /// Whether the steps after this one are executed even if it fails: one failing tag does not affect the
+    /// others.
+    #[must_use]
+    pub fn is_independent(&self) -> bool {
+        matches!(self, Self::CreateTag(_) | Self::UpdateTag(_) | Self::DeleteTag(_))
+    }
+
     /// Whether data is lost when this runs on the wrong object.
     #[must_use]
     pub fn is_destructive(&self) -> bool {
@@ -274,6 +282,8 @@ pub struct NewObject<S> {
     pub owner: OwnerReference,
     /// Finalizers, including ours, which saves a write.
     pub finalizers: Vec<String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
     /// Its spec.
     pub spec: S,
 }

@@ -287,6 +287,12 @@ impl References {
             .map(|(namespace_entry, pod)| (&**namespace_entry, &**pod))
     }
 
+    /// Returns the names that namespaces select, each with one of these namespaces per entry.
+    pub fn selected_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let targets = self.targets.iter();
+        targets.flat_map(|(name, target)| target.namespaces.iter().map(move |space| (&**name, &**space)))
+    }
+
     /// Returns the tags that refer to a revision of this name.
     pub fn tags_targeting(&self, name: &str) -> impl Iterator<Item = &str> {
         let tags = self.targets.get(name).map(|target| &target.tags);

@@ -51,9 +51,11 @@ pub struct Snapshot {
     deployments: BTreeMap<(String, String), Deployment>,
     daemonsets: BTreeMap<(String, String), DaemonSet>,
     webhooks: BTreeMap<String, Webhook>,
+    foreign_injectors: BTreeSet<String>,
     probes: BTreeMap<String, ProbeResult>,
     releases: BTreeMap<ReleaseKey, ReleaseFact>,
-    failures: BTreeMap<Subject, Failure>,
+    /// Failures of the last attempt.
+    failures: BTreeMap<Subject, Vec<Failure>>,
     sources: BTreeMap<Source, SourceState>,
     /// Istios that request a tag, by tag name.
     claims: Multimap<String, String>,
@@ -85,6 +87,7 @@ impl Snapshot {
             deployments: BTreeMap::new(),
             daemonsets: BTreeMap::new(),
             webhooks: BTreeMap::new(),
+            foreign_injectors: BTreeSet::new(),
             probes: BTreeMap::new(),
             releases: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -186,19 +189,52 @@ impl Snapshot {
     /// Returns the failure that holds back `action`, if the same action failed and may not be retried yet.
     #[must_use]
     pub fn failure(&self, subject: &Subject, action: &Action) -> Option<&Failure> {
-        let failure = self.failures.get(subject)?;
-        (failure.action == *action && failure.retry_at > self.now).then_some(failure)
+        let mut failures = self.failures.get(subject)?.iter();
+        failures.find(|failure| failure.action == *action && failure.retry_at > self.now)
     }
 
     /// Returns the last failure of a subject, unless a later attempt succeeded.
     #[must_use]
     pub fn last_failure(&self, subject: &Subject) -> Option<&Failure> {
-        self.failures.get(subject)
+        self.failures.get(subject)?.last()
     }
 
     /// Returns the Istios that request a tag.
     pub fn claimants<'a>(&'a self, tag: &str) -> impl Iterator<Item = &'a Istio> {
-        self.claims.of(tag).filter_map(|name| self.istios.get(name))
+        let possible = self.claims.of(tag).filter_map(|name| self.istios.get(name));
+        possible.filter(|istio| listed_tags(istio).is_some() || self.has_implicit_tag(istio))
+    }
+
+    /// Returns the tags an Istio requests, without duplicates: those it lists, or its implicit tag under
+    /// `RevisionBased`. None while it is being deleted.
+    #[must_use]
+    pub fn requested_tags(&self, istio: &Istio) -> Vec<String> {
+        let mut tags = possible_tags(istio);
+        if listed_tags(istio).is_none() && !self.has_implicit_tag(istio) {
+            tags.clear();
+        }
+        tags
+    }
+
+    /// Whether an Istio that lists no tags has the tag `default`: it owns that tag, the operator created its
+    /// first revision, or it never had a revision.
+    pub(crate) fn has_implicit_tag(&self, istio: &Istio) -> bool {
+        let uid = &istio.metadata.uid;
+        let tag = self.tags.get(names::DEFAULT_REVISION);
+        let controller = tag.and_then(|tag| tag.metadata.controller());
+        if controller.is_some_and(|owner| !uid.is_empty() && owner.uid == *uid) {
+            return true;
+        }
+        let mut owned = self.revisions.owned_by(uid).peekable();
+        if owned.peek().is_none() {
+            return istio.status.active_revision_name.is_empty();
+        }
+        owned.any(|revision| revision.metadata.annotations.contains_key(names::IMPLICIT_TAG))
+    }
+
+    /// Returns the webhook configurations of others that inject namespaces with `istio-injection: enabled`.
+    pub fn foreign_injectors(&self) -> impl Iterator<Item = &str> {
+        self.foreign_injectors.iter().map(String::as_str)
     }
 
     /// Whether every source was listed.
@@ -245,25 +281,27 @@ impl Snapshot {
     }
 }
 
-/// Returns the tags an Istio requests, without duplicates: those it lists, or `default` under
+/// Returns the tags an Istio may request, without duplicates: those it lists, or `default` under
 /// `RevisionBased`. None while it is being deleted.
-#[must_use]
-pub fn requested_tags(istio: &Istio) -> Vec<String> {
+pub(crate) fn possible_tags(istio: &Istio) -> Vec<String> {
     if istio.metadata.is_deleting() {
         return Vec::new();
     }
-    let listed = istio
-        .spec
-        .update_strategy
-        .as_ref()
-        .and_then(|strategy| strategy.revision_tags.clone());
-    let mut wanted = listed.unwrap_or_else(|| match istio.spec.strategy() {
-        UpdateStrategyType::RevisionBased => vec![names::DEFAULT_REVISION.to_owned()],
-        UpdateStrategyType::InPlace => Vec::new(),
-    });
+    let mut wanted = listed_tags(istio).map_or_else(
+        || match istio.spec.strategy() {
+            UpdateStrategyType::RevisionBased => vec![names::DEFAULT_REVISION.to_owned()],
+            UpdateStrategyType::InPlace => Vec::new(),
+        },
+        <[String]>::to_vec,
+    );
     let mut seen = BTreeSet::new();
     wanted.retain(|name| !name.is_empty() && seen.insert(name.clone()));
     wanted
+}
+
+/// Returns `updateStrategy.revisionTags`, if it is set.
+pub(crate) fn listed_tags(istio: &Istio) -> Option<&[String]> {
+    istio.spec.update_strategy.as_ref()?.revision_tags.as_deref()
 }
 
 fn target_key(target: &TargetReference) -> (String, String) {

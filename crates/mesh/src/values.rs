@@ -1,8 +1,8 @@
 //! Computes chart values from the user's values in a sequence of steps, one per module.
 //!
-//! First, empty values are removed. Control plane: digests, vendor defaults, profiles and platform, known
-//! keys, TLS, FIPS, overrides. `IstioCNI`: digests, vendor defaults, profiles and platform. `ZTunnel`:
-//! digests, FIPS, profiles and platform, its own values again at the top.
+//! First, empty values are removed and quantities written in canonical form. Control plane: digests, vendor
+//! defaults, profiles and platform, known keys, TLS, FIPS, overrides. `IstioCNI`: digests, vendor defaults,
+//! profiles and platform. `ZTunnel`: digests, FIPS, profiles and platform, its own values again at the top.
 
 mod digests;
 mod fips;
@@ -10,6 +10,7 @@ mod known;
 mod merge;
 mod overrides;
 mod profiles;
+mod quantities;
 mod silent;
 mod tls;
 mod vendor;
@@ -127,6 +128,7 @@ impl<'a> Pipeline<'a> {
 fn user_values(values: Option<&Values>) -> Values {
     let mut user_values = values.cloned().unwrap_or_default();
     silent::remove_empty(&mut user_values);
+    quantities::canonicalize(&mut user_values);
     user_values
 }
 

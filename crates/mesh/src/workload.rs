@@ -9,7 +9,7 @@ use mainstay_api::{Time, names};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::migration::parse_readiness_timeout;
+use crate::migration::{is_readiness_timeout, parse_readiness_timeout};
 use crate::references::{Labels, pod_reference};
 
 /// Kind of a workload.
@@ -173,6 +173,10 @@ pub struct Workload {
     pub deleting: bool,
     /// Whether it is excluded by annotation.
     pub skip: bool,
+    /// Whether an annotation that controls its migration has an invalid value.
+    pub invalid_annotation: bool,
+    /// Whether a retry of its migration is requested.
+    pub retry: bool,
     /// Its own readiness timeout, if set.
     pub timeout: Option<SignedDuration>,
     /// Lower numbers are migrated first.
@@ -181,10 +185,16 @@ pub struct Workload {
     pub record: Option<MigrationRecord>,
     /// Labels of its pod template that control injection.
     pub template: Labels,
+    /// Whether an annotation of its pod template disables injection.
+    pub opted_out: bool,
+    /// Whether its pods use the network of their node.
+    pub host_network: bool,
     /// Whether its rollout is paused.
     pub paused: bool,
     /// Whether its update strategy is `OnDelete`.
     pub on_delete: bool,
+    /// Whether its rolling update has a partition: only pods from that ordinal on are updated.
+    pub partitioned: bool,
     /// Progress of its rollout.
     pub rollout: Rollout,
 }
@@ -196,8 +206,12 @@ pub struct Rollout {
     pub desired: i32,
     /// Number of pods of the current template.
     pub updated: i32,
+    /// Number of pods of earlier templates.
+    pub old: i32,
     /// Number of ready pods.
     pub ready: i32,
+    /// Number of pods that are ready for long enough.
+    pub available: i32,
     /// Whether the controller has observed the last change, all pods are of the current template, ready and
     /// available, and no other pods are left.
     pub complete: bool,
@@ -248,6 +262,15 @@ pub struct RawSpec {
 #[allow(missing_docs, reason = "the API server's own names")]
 pub struct RawTemplate {
     pub metadata: RawTemplateMeta,
+    pub spec: RawPodSpec,
+}
+
+/// `spec.template.spec` of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawPodSpec {
+    pub host_network: bool,
 }
 
 /// `spec.template.metadata` of a workload.
@@ -256,15 +279,25 @@ pub struct RawTemplate {
 #[allow(missing_docs, reason = "the API server's own names")]
 pub struct RawTemplateMeta {
     pub labels: Labels,
+    pub annotations: Labels,
 }
 
 /// `spec.updateStrategy` of a stateful or daemon set.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the API server's own names")]
 pub struct RawStrategy {
     #[serde(rename = "type")]
     pub kind: String,
+    pub rolling_update: Option<RawRollingUpdate>,
+}
+
+/// `spec.updateStrategy.rollingUpdate` of a stateful set.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawRollingUpdate {
+    pub partition: Option<i32>,
 }
 
 /// `status` of a workload of any of the three kinds.
@@ -311,19 +344,28 @@ impl RawWorkload {
         let annotation = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
         let mut template = self.spec.template.metadata.labels.clone();
         template.retain(|key, _| key == names::REVISION_LABEL || key == names::INJECT_LABEL);
+        let injection = self.spec.template.metadata.annotations.get(names::INJECT_LABEL);
+        let record = annotation(names::MIGRATION_RECORD);
+        let partition = self.spec.update_strategy.rolling_update.as_ref();
+        let partition = partition.and_then(|update| update.partition).unwrap_or_default();
         Workload {
             uid: self.metadata.uid.clone(),
             resource_version: self.metadata.resource_version.clone(),
             deleting: self.metadata.deletion_timestamp.is_some(),
             skip: annotation(names::SKIP_MIGRATION) == Some("true"),
+            invalid_annotation: has_invalid_annotation(&self.metadata.annotations),
+            retry: record == Some(names::RETRY_MIGRATION),
             timeout: annotation(names::READINESS_TIMEOUT).and_then(parse_readiness_timeout),
             priority: annotation(names::MIGRATION_BATCH)
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or_default(),
-            record: annotation(names::MIGRATION_RECORD).and_then(MigrationRecord::parse),
+            record: record.and_then(MigrationRecord::parse),
             template,
+            opted_out: injection.is_some_and(|value| value == "false"),
+            host_network: self.spec.template.spec.host_network,
             paused: self.spec.paused,
             on_delete: self.spec.update_strategy.kind == "OnDelete",
+            partitioned: kind == WorkloadKind::StatefulSet && partition > 0,
             rollout: self.rollout(kind),
         }
     }
@@ -369,14 +411,59 @@ impl RawWorkload {
                 status.updated_number_scheduled >= desired,
             ),
         };
+        let (existing, available) = match kind {
+            WorkloadKind::DaemonSet => (status.current_number_scheduled, status.number_available),
+            _ => (status.replicas, status.available_replicas),
+        };
+        // Until the controller has observed the change, the number is that of the previous template.
+        let updated = if seen { updated } else { 0 };
         Rollout {
             desired,
-            // Until the controller has observed the change, the number is that of the previous template.
-            updated: if seen { updated } else { 0 },
+            updated,
+            old: existing.saturating_sub(updated).max(0),
             ready,
+            available,
             complete: seen && full,
             was_complete: seen && (full || settled),
         }
+    }
+}
+
+/// Whether an annotation that controls migration has an invalid value. Such a workload is not migrated: its
+/// owner wanted something else than the defaults.
+pub(crate) fn has_invalid_annotation(annotations: &Labels) -> bool {
+    let is_invalid = |key: &str, is_valid: fn(&str) -> bool| {
+        annotations.get(key).is_some_and(|value| !is_valid(value.trim()))
+    };
+    is_invalid(names::SKIP_MIGRATION, |value| matches!(value, "true" | "false"))
+        || is_invalid(names::READINESS_TIMEOUT, is_readiness_timeout)
+        || is_invalid(names::MIGRATION_BATCH, |value| value.parse::<i32>().is_ok())
+}
+
+impl Rollout {
+    /// Describes what is missing for the rollout to be complete.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        let mut parts = Vec::new();
+        if self.updated < self.desired {
+            parts.push(format!("{} of {} replicas updated", self.updated, self.desired));
+        }
+        let mut add = |count: i32, what: &str| {
+            let replicas = if count == 1 { "replica" } else { "replicas" };
+            if count > 0 {
+                parts.push(format!("{count} {}", what.replace('%', replicas)));
+            }
+        };
+        add(self.old, "old % left");
+        add(self.desired - self.ready, "% not ready");
+        add(
+            self.ready.min(self.desired) - self.available,
+            "ready % not yet available",
+        );
+        if parts.is_empty() {
+            return "the rollout is not complete".to_owned();
+        }
+        parts.join(", ")
     }
 }
 
@@ -394,10 +481,13 @@ impl Workload {
         pod_reference(&self.template)
     }
 
-    /// Whether its pod template disables injection.
+    /// Whether its pod template disables injection. The label takes precedence over the annotation.
     #[must_use]
     pub fn is_opted_out(&self) -> bool {
-        self.template.get(names::INJECT_LABEL).map(String::as_str) == Some("false")
+        match self.template.get(names::INJECT_LABEL) {
+            Some(label) => label == "false",
+            None => self.opted_out,
+        }
     }
 
     /// Returns when the readiness timeout ends.
@@ -408,179 +498,4 @@ impl Workload {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs
-            .iter()
-            .map(|(key, value)| ((*key).into(), (*value).into()))
-            .collect()
-    }
-
-    #[test]
-    fn the_workload_of_a_pod_is_derived_from_its_controller() {
-        let check = |(kind, name), hash: &str, expected: Option<&str>| {
-            let owner = PodController { kind, name };
-            let found = WorkloadKey::for_pod("shop", owner, &labels(&[(names::POD_TEMPLATE_HASH, hash)]));
-            assert_eq!(
-                found.map(|key| key.to_string()).as_deref(),
-                expected,
-                "{owner:?} {hash}"
-            );
-        };
-        check(("ReplicaSet", "cart-5d4f"), "5d4f", Some("Deployment/shop/cart"));
-        check(
-            ("ReplicaSet", "cart-v2-5d4f"),
-            "5d4f",
-            Some("Deployment/shop/cart-v2"),
-        );
-        check(("ReplicaSet", "cart"), "5d4f", None);
-        check(("ReplicaSet", "5d4f"), "5d4f", None);
-        check(("StatefulSet", "db"), "", Some("StatefulSet/shop/db"));
-        check(("DaemonSet", "agent"), "", Some("DaemonSet/shop/agent"));
-        check(("Job", "nightly"), "", None);
-        check(("Deployment", "cart"), "", None);
-        let bare = PodController {
-            kind: "ReplicaSet",
-            name: "cart-5d4f",
-        };
-        assert_eq!(
-            WorkloadKey::for_pod("shop", bare, &labels(&[])),
-            None,
-            "a bare replica set"
-        );
-    }
-
-    #[test]
-    fn records_are_parsed_as_they_are_written() {
-        let record = MigrationRecord {
-            revision: "default-v1-29-1".into(),
-            batch: 3,
-            started: Time::from_timestamp("2026-11-15T16:48:21Z".parse().unwrap()),
-        };
-        let text = r#"{"batch":3,"revision":"default-v1-29-1","startedAt":"2026-11-15T16:48:21Z"}"#;
-        assert_eq!(record.to_annotation(), text);
-        assert_eq!(MigrationRecord::parse(text), Some(record));
-        for bad in [
-            "",
-            "yes",
-            "{}",
-            r#"{"batch":"3","revision":"x","startedAt":"2026-11-15T16:48:21Z"}"#,
-        ] {
-            assert_eq!(MigrationRecord::parse(bad), None, "{bad}");
-        }
-    }
-
-    fn rollout(kind: WorkloadKind, json: &Value) -> (bool, bool) {
-        let (_, workload) = Workload::from_object(kind, json).unwrap();
-        (workload.rollout.complete, workload.rollout.was_complete)
-    }
-
-    #[test]
-    fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
-        let deployment = |generation, counts: [i32; 4], reason: &str| {
-            let [replicas, updated, ready, available] = counts;
-            json!({
-                "metadata": {"name": "cart", "namespace": "shop", "generation": 2},
-                "spec": {"replicas": 3},
-                "status": {
-                    "observedGeneration": generation, "replicas": replicas, "updatedReplicas": updated,
-                    "readyReplicas": ready, "availableReplicas": available,
-                    "conditions": [{"type": "Progressing", "reason": reason}],
-                },
-            })
-        };
-        let check = |json, expected, why: &str| {
-            assert_eq!(rollout(WorkloadKind::Deployment, &json), expected, "{why}");
-        };
-        check(
-            deployment(2, [3, 3, 3, 3], "NewReplicaSetAvailable"),
-            (true, true),
-            "all there",
-        );
-        check(
-            deployment(1, [3, 3, 3, 3], "NewReplicaSetAvailable"),
-            (false, false),
-            "of the generation before",
-        );
-        check(
-            deployment(2, [4, 3, 4, 4], "ReplicaSetUpdated"),
-            (false, false),
-            "an old pod is left",
-        );
-        check(
-            deployment(2, [3, 2, 3, 3], "ReplicaSetUpdated"),
-            (false, false),
-            "one is not updated",
-        );
-        check(
-            deployment(2, [3, 3, 2, 2], "ReplicaSetUpdated"),
-            (false, false),
-            "one is not ready yet",
-        );
-        check(
-            deployment(2, [3, 3, 3, 2], "ReplicaSetUpdated"),
-            (false, false),
-            "one is not available yet",
-        );
-        check(
-            deployment(2, [3, 3, 2, 2], "NewReplicaSetAvailable"),
-            (false, true),
-            "one faltered later",
-        );
-        check(
-            deployment(2, [3, 1, 2, 2], "ProgressDeadlineExceeded"),
-            (false, false),
-            "stuck",
-        );
-    }
-
-    #[test]
-    fn stateful_and_daemon_sets_are_complete_in_their_own_way() {
-        let stateful = |current: &str, ready: i32| {
-            json!({
-                "metadata": {"name": "db", "namespace": "shop", "generation": 1},
-                "spec": {"replicas": 2},
-                "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": ready, "availableReplicas": ready,
-                    "currentRevision": current, "updateRevision": "db-2"},
-            })
-        };
-        assert_eq!(
-            rollout(WorkloadKind::StatefulSet, &stateful("db-2", 2)),
-            (true, true)
-        );
-        assert_eq!(
-            rollout(WorkloadKind::StatefulSet, &stateful("db-1", 2)),
-            (false, false)
-        );
-        assert_eq!(
-            rollout(WorkloadKind::StatefulSet, &stateful("db-2", 1)),
-            (false, true)
-        );
-        let daemon = |updated: i32, ready: i32| {
-            json!({
-                "metadata": {"name": "agent", "namespace": "shop", "generation": 1},
-                "status": {"observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
-                    "updatedNumberScheduled": updated, "numberReady": ready, "numberAvailable": ready},
-            })
-        };
-        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(3, 3)), (true, true));
-        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(2, 3)), (false, false));
-        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(3, 2)), (false, true));
-    }
-
-    #[test]
-    fn invalid_annotations_count_as_unset() {
-        let json = json!({"metadata": {"name": "cart", "namespace": "shop", "annotations": {
-            names::SKIP_MIGRATION: "yes", names::READINESS_TIMEOUT: "soon", names::MIGRATION_BATCH: "first",
-            names::MIGRATION_RECORD: "?",
-        }}});
-        let (_, workload) = Workload::from_object(WorkloadKind::Deployment, &json).unwrap();
-        let expected = Workload {
-            rollout: workload.rollout,
-            ..Workload::default()
-        };
-        assert_eq!(workload, expected);
-    }
-}
+mod tests;

@@ -12,7 +12,8 @@
 mod support;
 
 use mainstay_api::{IstioSpec, TagSpec};
-use mainstay_mesh::Subject;
+use mainstay_mesh::snapshot::Failure;
+use mainstay_mesh::{ErrorClass, Observation, Requeue, Subject};
 use serde_json::{Value, json};
 use support::{World, plane};
 
@@ -66,6 +67,154 @@ fn which_tags_an_istio_makes() {
     check("InPlace", None, &[]);
     check("InPlace", Some(&[]), &[]);
     check("InPlace", Some(&["prod"]), &["prod"]);
+}
+
+#[test]
+fn an_istio_that_already_has_revisions_gets_no_implicit_tag() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
+    world.settle();
+    world.edit::<mainstay_api::RevisionSpec>("mesh-v1-29-1", |revision| {
+        revision
+            .metadata
+            .annotations
+            .remove(mainstay_api::names::IMPLICIT_TAG);
+    });
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
+    world.namespace("app", "istio-injection=enabled");
+    let done = world.settle_for_good();
+    assert!(world.tags().is_empty(), "{done:#?}");
+    let reported = "TagsReconciled=True/NoTagsRequested: no tag is created, because this Istio already had revisions; set \
+        spec.updateStrategy.revisionTags to [\"default\"] to create the tag \"default\"";
+    assert_eq!(tags_condition(&world, "mesh"), reported);
+    world.istio("mesh", spec("v1.28.2", "RevisionBased", None));
+    world.settle_for_good();
+    assert!(world.tags().is_empty(), "not with a new revision either");
+    world.tag("default", "Istio", "mesh");
+    world.settle_for_good();
+    let tag = world.snapshot.tags().get("default").unwrap();
+    assert!(
+        tag.metadata.owner_references.is_empty(),
+        "a user's tag of that name is the user's"
+    );
+    world.delete::<TagSpec>("default");
+    world.istio("mesh", spec("v1.28.2", "RevisionBased", Some(&["default"])));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["default"]);
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=True/TagsReconciled"
+    );
+}
+
+#[test]
+fn the_implicit_tag_is_created_when_the_first_revision_is_ready() {
+    let mut world = World::default();
+    world.ready = false;
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
+    world.settle_for_good();
+    assert!(world.tags().is_empty());
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=Unknown/WaitingForRevision: tag \"default\" is created once IstioRevision \"mesh-v1-29-1\" is ready"
+    );
+    let mut restarted = world.restarted();
+    for world in [&mut world, &mut restarted] {
+        world.deployment("istio-system", "istiod-mesh-v1-29-1", 1, 1);
+        world.settle_for_good();
+        assert_eq!(world.tags(), ["default"]);
+        assert_eq!(
+            tags_condition(world, "mesh"),
+            "TagsReconciled=True/TagsReconciled"
+        );
+    }
+}
+
+#[test]
+fn the_implicit_tag_waits_while_another_injector_serves_its_namespaces() {
+    let mut world = World::default();
+    world.see(Observation::ForeignInjector(
+        "istio-sidecar-injector".into(),
+        true,
+    ));
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
+    world.settle_for_good();
+    assert!(world.tags().is_empty());
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=True/TagsReconciled: tag \"default\" is not created: MutatingWebhookConfiguration \
+         \"istio-sidecar-injector\" already injects namespaces labelled istio-injection=enabled"
+    );
+    world.see(Observation::ForeignInjector(
+        "istio-sidecar-injector".into(),
+        false,
+    ));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["default"]);
+}
+
+#[test]
+fn an_invalid_tag_name_is_reported_and_the_others_are_created() {
+    let mut world = World::default();
+    let long = "a".repeat(44);
+    let longest = "b".repeat(43);
+    let bad = ["Prod", "a.b", "-a", "a-", "a_b", "../x", "a b", long.as_str()];
+    for name in bad {
+        world.istio(
+            "mesh",
+            spec("v1.29.1", "RevisionBased", Some(&[name, "prod", &longest])),
+        );
+        world.settle_for_good();
+        assert_eq!(world.tags(), [longest.as_str(), "prod"], "{name}");
+        let reported = format!(
+            "TagsReconciled=False/InvalidTagName: tag {name:?} is invalid: use at most 43 lower-case letters, digits and '-', \
+             and start and end with a letter or digit"
+        );
+        assert_eq!(tags_condition(&world, "mesh"), reported);
+        assert_eq!(
+            world.conditions(&Subject::istio("mesh"))[0],
+            "state=Healthy",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_tag_that_cannot_be_created_does_not_affect_the_others() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
+    world.settle();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["a", "b", "c"])));
+    let subject = Subject::istio("mesh");
+    let creates = |world: &World, name: &str| {
+        let plan = world.plan(&subject);
+        plan.actions()
+            .find(|action| action.to_string() == format!("create tag {name}"))
+            .cloned()
+    };
+    let retry_at = world.snapshot.now + jiff::SignedDuration::from_secs(5);
+    for name in ["a", "b"] {
+        let failure = Failure {
+            action: creates(&world, name).unwrap(),
+            class: ErrorClass::Other,
+            message: format!("no {name}"),
+            retry_at,
+        };
+        world.see(Observation::Failed(subject.clone(), failure));
+    }
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["c"]);
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=False/TagFailed: failed to create IstioRevisionTag \"a\": no a; failed to create IstioRevisionTag \
+         \"b\": no b"
+    );
+    assert_eq!(world.conditions(&subject)[0], "state=Healthy");
+    assert_eq!(world.plan(&subject).requeue, Requeue::At(retry_at));
+    world.advance(5);
+    world.queue.insert(subject.clone());
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["a", "b", "c"]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_revision_must_be_what_its_values_say() {
         "charts not here",
         "default",
         old,
-        Err("failed to install/update Helm chart \"istiod\": the charts of Istio v1.25.5 are not here"),
+        Err("failed to install/update Helm chart \"istiod\": the charts of Istio v1.25.5 are not available"),
     );
 }
 

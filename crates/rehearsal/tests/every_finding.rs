@@ -145,7 +145,7 @@ fn of_workloads() -> Vec<Row> {
             FindingKind::WorkloadFails,
             (shop(cart(&json!({}))), never),
             &[
-                "Error Deployment shop/cart: Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready",
+                "Error Deployment shop/cart: Readiness timeout exceeded after 5m0s: 1 of 2 replicas updated, 2 old replicas left",
             ],
             (shop(cart(&json!({}))), calculated()),
         ),

@@ -59,8 +59,32 @@ fn the_report_covers_the_whole_upgrade() {
     assert_eq!(failed, ["slow"]);
     assert_eq!(
         found(&report, FindingKind::WorkloadFails),
-        ["Error Deployment shop/slow: Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready"]
+        [
+            "Error Deployment shop/slow: Readiness timeout exceeded after 5m0s: 1 of 2 replicas updated, 2 old replicas left"
+        ]
     );
+}
+
+#[test]
+fn injectors_with_a_url_inject() {
+    let mut istio = istio(&batched(2, "10s"));
+    istio["spec"]["values"] =
+        json!({"istiodRemote": {"injectionURL": "https://istiod.example.com:15017/inject"}});
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
+    let apps = (0..3).map(|index| deployment("shop", &format!("app-{index}"), 2, &json!({})));
+    let objects = snapshot(&istio, [space].into_iter().chain(apps).collect());
+    let webhooks = objects
+        .iter()
+        .filter(|object| object["kind"] == "MutatingWebhookConfiguration");
+    let urls = webhooks.filter(|webhook| !webhook["webhooks"][0]["clientConfig"]["url"].is_null());
+    assert!(urls.count() > 0, "the injector is called by URL");
+    let report = report(&objects, &upgrade());
+    assert_eq!(found(&report, FindingKind::WorkloadFails), Vec::<String>::new());
+    let migrated = report
+        .workloads
+        .iter()
+        .filter(|span| span.result == SpanResult::Migrated);
+    assert_eq!(migrated.count(), 3);
 }
 
 #[test]

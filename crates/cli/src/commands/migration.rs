@@ -319,7 +319,7 @@ async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
     print_styled(&format!("Istio {}: {word}\n", istio.name()))
 }
 
-/// Removes the migration record of failed workloads, so that the operator moves them again.
+/// Replaces the migration record of failed workloads by a request for a retry.
 async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let found = survey_all(&client, &args.charts, &args.at).await?;
@@ -351,7 +351,7 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
             continue;
         };
         let change = json!({"metadata": {
-            "resourceVersion": workload.resource_version, "annotations": {names::MIGRATION_RECORD: null},
+            "resourceVersion": workload.resource_version, "annotations": {names::MIGRATION_RECORD: names::RETRY_MIGRATION},
         }});
         written(writer.merge(&Subject::Workload(key.clone()), change).await)?;
         print_styled(&format!("{key}: retrying\n"))?;

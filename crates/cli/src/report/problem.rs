@@ -86,6 +86,14 @@ const REMEDIES: &[(Reason, &str)] = &[
         "remove the name from spec.updateStrategy.revisionTags of one Istio",
     ),
     (
+        Reason::InvalidTagName,
+        "correct the name in spec.updateStrategy.revisionTags",
+    ),
+    (
+        Reason::TagFailed,
+        "see the message of the condition TagsReconciled; the tag is retried",
+    ),
+    (
         Reason::TagStillInUse,
         "label the namespaces and pods that use the tag with another revision",
     ),

@@ -18,6 +18,7 @@ use crate::workload::WorkloadKey;
 pub struct MigrationIndex {
     states: BTreeMap<WorkloadKey, WorkloadState>,
     pending: BTreeSet<(i32, WorkloadKey)>,
+    /// Number of outstanding workloads, waiting or pending, by priority.
     priorities: BTreeMap<i32, usize>,
     started: BTreeSet<(Timestamp, WorkloadKey)>,
     /// Workloads that were restarted, on any revision, and whose rollout is not complete, with their
@@ -102,9 +103,12 @@ impl MigrationIndex {
             }
         };
         match state {
-            WorkloadState::Waiting => number(&mut self.waiting),
-            WorkloadState::Pending { priority } => {
-                put(&mut self.pending, (*priority, key.clone()), enter);
+            WorkloadState::Waiting { priority } | WorkloadState::Pending { priority } => {
+                if matches!(state, WorkloadState::Pending { .. }) {
+                    put(&mut self.pending, (*priority, key.clone()), enter);
+                } else {
+                    number(&mut self.waiting);
+                }
                 let count = self.priorities.entry(*priority).or_default();
                 number(count);
                 if *count == 0 {
@@ -267,7 +271,7 @@ impl MigrationIndex {
             Some(open) if open.priority == *priority => count.saturating_sub(open.count),
             _ => *count,
         });
-        counts.map(|count| count.div_ceil(size)).sum::<usize>() + self.waiting.div_ceil(size)
+        counts.map(|count| count.div_ceil(size)).sum()
     }
 }
 

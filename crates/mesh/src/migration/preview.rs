@@ -45,9 +45,8 @@ pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
     for (key, state) in migration.index.iter() {
         match state {
-            WorkloadState::Pending { .. } | WorkloadState::Waiting => {
-                let priority = snapshot.workload(key).map_or(0, |workload| workload.priority);
-                outstanding.entry(priority).or_default().push(key.clone());
+            WorkloadState::Pending { priority } | WorkloadState::Waiting { priority } => {
+                outstanding.entry(*priority).or_default().push(key.clone());
             }
             WorkloadState::Skipped(reason) => skipped.push((key.clone(), reason.clone())),
             WorkloadState::Rejected => failed.push(key.clone()),

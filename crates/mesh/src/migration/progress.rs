@@ -97,11 +97,10 @@ fn progress(snapshot: &Snapshot, migration: &Migration<'_>, plan: &mut PlanBuild
     let mut status = counted(migration, &counts);
     status.state = state;
     status.failures = failures(snapshot, migration);
+    // Kept until the target changes: it decides which migration records belong to this migration.
+    status.start_time = written.and_then(|written| written.start_time);
     if state != MigrationState::Idle {
-        let begun = written.filter(|written| written.state != MigrationState::Idle);
-        let resumed = begun.filter(|written| written.state == state || state != MigrationState::InProgress);
-        let started = resumed.and_then(|written| written.start_time);
-        status.start_time = Some(started.unwrap_or_else(|| Time::from_timestamp(now)));
+        status.start_time.get_or_insert_with(|| Time::from_timestamp(now));
         status.batched = Some(batches(snapshot, migration, state, plan));
     }
     if matches!(state, MigrationState::Completed | MigrationState::Failed) {
@@ -141,8 +140,8 @@ fn state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> M
     if counts.moving > 0 {
         return MigrationState::InProgress;
     }
+    let is_stopped = migration.settings.fail_fast && counts.failed > 0;
     if migration.hold.is_none() {
-        let is_stopped = migration.settings.fail_fast && counts.failed > 0;
         return if is_left && !is_stopped {
             MigrationState::InProgress
         } else {
@@ -153,6 +152,7 @@ fn state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> M
     match migration.written().map(|written| written.state) {
         Some(MigrationState::InProgress) if is_left => MigrationState::InProgress,
         Some(MigrationState::Completed | MigrationState::Failed) if !is_left => ended,
+        Some(MigrationState::Failed) if is_stopped => MigrationState::Failed,
         _ => MigrationState::Idle,
     }
 }
@@ -229,13 +229,7 @@ fn total_batches(
     is_in_progress: bool,
 ) -> i32 {
     let (now, index, settings) = (snapshot.now, migration.index, &migration.settings);
-    if migration.hold.is_some() {
-        return batched.total_batches.max(batched.current_batch);
-    }
-    if !is_in_progress {
-        return batched.current_batch;
-    }
-    let open = open_batch(batched).and_then(|batch| {
+    let open = open_batch(batched).filter(|_| is_in_progress).and_then(|batch| {
         let next = index.candidates(now).next().map(|(priority, _)| priority);
         Some(OpenPlaces {
             priority: batch_priority(snapshot, index, batch).or(next)?,
@@ -311,10 +305,7 @@ fn overdue_message(snapshot: &Snapshot, migration: &Migration<'_>, key: &Workloa
             rollout.desired, migration.target
         )
     } else {
-        format!(
-            "{}/{} replicas updated, {} ready",
-            rollout.updated, rollout.desired, rollout.ready
-        )
+        rollout.missing()
     };
     let mut overdue = migration.index.overdue(snapshot.now);
     let deadline = overdue.find(|(_, overdue)| *overdue == key);
@@ -361,6 +352,7 @@ fn condition(snapshot: &Snapshot, migration: &Migration<'_>, status: &WorkloadMi
     if status.state == MigrationState::Completed || status.state == MigrationState::Failed {
         message.push_str(&standalone_pods(snapshot, migration));
     }
+    message.push_str(&missing_revisions(snapshot));
     Condition::new(ConditionType::WorkloadsMigrated, holds, reason, message)
 }
 
@@ -380,6 +372,21 @@ fn standalone_pods(snapshot: &Snapshot, migration: &Migration<'_>) -> String {
         "; not restarted, because no workload owns them: {}",
         listed(&names)
     )
+}
+
+/// Lists namespaces whose labels name a revision that does not exist: nothing injects their pods.
+fn missing_revisions(snapshot: &Snapshot) -> String {
+    let selected = snapshot.references().selected_names();
+    let missing = selected
+        .filter(|(name, _)| snapshot.revisions().get(name).is_none() && snapshot.tags().get(name).is_none());
+    let names: Vec<String> = missing
+        .map(|(name, namespace)| format!("{namespace} ({name:?})"))
+        .take(MAX_NAMES + 1)
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; namespaces that name a missing revision: {}", listed(&names))
 }
 
 fn listed(names: &[String]) -> String {

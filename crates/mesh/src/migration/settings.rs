@@ -128,6 +128,12 @@ pub fn parse_readiness_timeout(annotation: &str) -> Option<SignedDuration> {
     timeout.is_positive().then_some(timeout)
 }
 
+/// Whether the annotation is a duration that is not negative. `0s` means the timeout of the migration.
+pub(crate) fn is_readiness_timeout(annotation: &str) -> bool {
+    let timeout = GoDuration(annotation.to_owned()).span();
+    timeout.is_ok_and(|timeout| !timeout.is_negative())
+}
+
 fn or_default<T>(parsed: Result<T, SettingsError>, default: T, error: &mut Option<SettingsError>) -> T {
     parsed.unwrap_or_else(|found| {
         error.get_or_insert(found);

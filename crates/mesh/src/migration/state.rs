@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use mainstay_api::{Istio, IstioRevision, IstioRevisionTag, ObjectKind, Reason, UpdateStrategyType};
+use mainstay_api::{Istio, IstioRevision, IstioRevisionTag, ObjectKind, Reason, Time, UpdateStrategyType};
 
 use super::MigrationSettings;
 use crate::error::ErrorClass;
 use crate::references::PodsByRevision;
+use crate::snapshot::Namespace;
 use crate::workload::{Workload, WorkloadKey, WorkloadKind};
 use crate::{Snapshot, Subject, active_revision_name};
 
@@ -19,7 +20,10 @@ use crate::{Snapshot, Subject, active_revision_name};
 pub enum WorkloadState {
     /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not
     /// moved yet.
-    Waiting,
+    Waiting {
+        /// Lower numbers are migrated first.
+        priority: i32,
+    },
     /// Can be restarted as soon as a batch has capacity.
     Pending {
         /// Lower numbers are migrated first.
@@ -64,7 +68,7 @@ impl WorkloadState {
     #[must_use]
     pub fn phase(&self, now: Timestamp) -> WorkloadPhase {
         match self {
-            Self::Waiting | Self::Pending { .. } => WorkloadPhase::Pending,
+            Self::Waiting { .. } | Self::Pending { .. } => WorkloadPhase::Pending,
             Self::Started { deadline, .. } if *deadline > now => WorkloadPhase::Moving,
             Self::Started { .. } | Self::Rejected => WorkloadPhase::Failed,
             Self::Finished { .. } => WorkloadPhase::Migrated,
@@ -77,7 +81,7 @@ impl WorkloadState {
     pub fn batch(&self) -> Option<i32> {
         match self {
             Self::Started { batch, .. } | Self::Finished { batch } => Some(*batch),
-            Self::Waiting | Self::Pending { .. } | Self::Rejected | Self::Skipped(_) => None,
+            Self::Waiting { .. } | Self::Pending { .. } | Self::Rejected | Self::Skipped(_) => None,
         }
     }
 }
@@ -91,6 +95,8 @@ pub(crate) struct MigrationTarget {
     pub(crate) revision: String,
     kinds: BTreeSet<WorkloadKind>,
     readiness_timeout: SignedDuration,
+    /// Earlier records belong to an earlier migration to the same revision.
+    since: Timestamp,
 }
 
 /// Returns the target of an Istio's migration, or `None` if the Istio does not migrate workloads.
@@ -100,12 +106,28 @@ pub(crate) fn migration_target(snapshot: &Snapshot, istio: &Istio) -> Option<Mig
     if istio.metadata.is_deleting() || !is_revision_based {
         return None;
     }
+    let revision = active_revision_name(snapshot, istio).ok()?;
     Some(MigrationTarget {
         uid: istio.metadata.uid.clone(),
-        revision: active_revision_name(snapshot, istio).ok()?,
+        since: start_of_migration(istio, &revision),
+        revision,
         kinds: settings.kinds,
         readiness_timeout: settings.readiness_timeout,
     })
+}
+
+/// Returns when the migration to a revision started: in the future if it has not, and in the past if nothing
+/// is known about it.
+fn start_of_migration(istio: &Istio, revision: &str) -> Timestamp {
+    let written = istio.status.workload_migration.as_ref();
+    let written = written.filter(|written| !written.target_revision.is_empty());
+    match written {
+        None => Timestamp::MIN,
+        Some(written) if written.target_revision == revision => {
+            written.start_time.map_or(Timestamp::MAX, Time::timestamp)
+        }
+        Some(_) => Timestamp::MAX,
+    }
 }
 
 /// A workload's state, and the name of the Istio that migrates the workload.
@@ -183,7 +205,7 @@ impl Candidate<'_> {
         let pods = pods.unwrap_or(&empty);
         let has_old_pods = pods.keys().any(|name| **name != *self.target.revision);
         let refers_to_target = self.revision.name() == self.target.revision;
-        if refers_to_target && !has_old_pods {
+        if refers_to_target && !has_old_pods && (!self.workload.retry || self.is_migrated(pods)) {
             return self.restarted_state(pods);
         }
         match (refers_to_target, self.tag) {
@@ -192,7 +214,7 @@ impl Candidate<'_> {
             (false, None) if self.is_selected_by_namespace && pods.is_empty() => return None,
             _ => {}
         }
-        if let Some(reason) = self.skip_reason() {
+        if let Some(reason) = self.skip_reason().or_else(|| self.not_injected(pods)) {
             return Some(WorkloadState::Skipped(reason));
         }
         let needs_relabel = !refers_to_target && self.is_selected_by_namespace;
@@ -200,7 +222,8 @@ impl Candidate<'_> {
             return Some(WorkloadState::Rejected);
         }
         if needs_relabel {
-            return Some(WorkloadState::Waiting);
+            let priority = self.workload.priority;
+            return Some(WorkloadState::Waiting { priority });
         }
         self.started().or(Some(WorkloadState::Pending {
             priority: self.workload.priority,
@@ -227,10 +250,22 @@ impl Candidate<'_> {
         })
     }
 
+    /// Whether all pods run the proxy of the target.
+    fn is_migrated(&self, pods: &PodsByRevision) -> bool {
+        let injected = pods
+            .get(self.target.revision.as_str())
+            .copied()
+            .unwrap_or_default();
+        let desired = usize::try_from(self.workload.rollout.desired).unwrap_or_default();
+        self.workload.rollout.was_complete && injected >= desired
+    }
+
     /// The state after a restart on the target, if we did one.
     fn started(&self) -> Option<WorkloadState> {
         let record = self.workload.record.as_ref()?;
-        (record.revision == self.target.revision).then(|| WorkloadState::Started {
+        let is_current =
+            record.revision == self.target.revision && record.started.timestamp() >= self.target.since;
+        is_current.then(|| WorkloadState::Started {
             deadline: self.workload.deadline(record, self.target.readiness_timeout),
             batch: record.batch,
         })
@@ -251,13 +286,18 @@ impl Candidate<'_> {
         }
         // Reported before the tag moves, so that a preview shows it.
         let skipped = self.skip_reason().map(WorkloadState::Skipped);
-        Some(skipped.unwrap_or(WorkloadState::Waiting))
+        let priority = self.workload.priority;
+        Some(skipped.unwrap_or(WorkloadState::Waiting { priority }))
     }
 
     fn skip_reason(&self) -> Option<Reason> {
         let namespace = self.snapshot.namespace(self.key.namespace());
-        if self.workload.skip || namespace.is_some_and(|namespace| namespace.skip_migration) {
+        let is_namespace = |says: fn(&Namespace) -> bool| namespace.is_some_and(says);
+        if self.workload.skip || is_namespace(|namespace| namespace.skip_migration) {
             return Some(Reason::SkippedByAnnotation);
+        }
+        if self.workload.invalid_annotation || is_namespace(|namespace| namespace.invalid_annotation) {
+            return Some(Reason::InvalidAnnotation);
         }
         if !self.target.kinds.contains(&self.key.kind()) {
             return Some(Reason::KindNotSelected);
@@ -265,7 +305,24 @@ impl Candidate<'_> {
         if self.workload.paused {
             return Some(Reason::WorkloadPaused);
         }
-        self.workload.on_delete.then_some(Reason::UpdatesOnDelete)
+        if self.workload.on_delete {
+            return Some(Reason::UpdatesOnDelete);
+        }
+        if self.workload.partitioned {
+            return Some(Reason::UpdatesPartitioned);
+        }
+        if self.workload.host_network {
+            return Some(Reason::HostNetwork);
+        }
+        is_namespace(|namespace| namespace.injection_disabled).then_some(Reason::InjectionDisabled)
+    }
+
+    /// Pods run without a proxy, and we have not restarted them: a restart would inject what was never
+    /// injected, or fail for the same reason.
+    fn not_injected(&self, pods: &PodsByRevision) -> Option<Reason> {
+        let runs_without_proxy = pods.is_empty() && self.workload.rollout.ready > 0;
+        let is_ours = self.workload.retry || self.started().is_some();
+        (runs_without_proxy && !is_ours).then_some(Reason::NotInjected)
     }
 
     fn is_rejected(&self, needs_relabel: bool) -> bool {

@@ -129,17 +129,20 @@ fn apply_active(
     builder: &mut PlanBuilder<'_>,
 ) -> Result<(), ReconcileError> {
     match snapshot.revisions().get(&active.name) {
-        None => create(istio, active, builder),
+        None => create(snapshot, istio, active, builder),
         Some(revision) => return update(istio, active, revision, builder),
     }
     Ok(())
 }
 
-fn create(istio: &Istio, active: &Active, builder: &mut PlanBuilder<'_>) {
+fn create(snapshot: &Snapshot, istio: &Istio, active: &Active, builder: &mut PlanBuilder<'_>) {
+    let has_tag = snapshot.has_implicit_tag(istio);
+    let mark = has_tag.then(|| (names::IMPLICIT_TAG.to_owned(), "true".to_owned()));
     let new = NewObject {
         name: active.name.clone(),
         owner: istio.owner_reference(),
         finalizers: vec![names::FINALIZER.to_owned()],
+        annotations: mark.into_iter().collect(),
         spec: active.spec.clone(),
     };
     let message = format!(

@@ -2,7 +2,7 @@
 
 use mainstay_api::{Istio, Kind, ObjectKind, ObjectMeta, names};
 
-use super::{AffectedSubjects, Objects, Snapshot, kind_key, requested_tags};
+use super::{AffectedSubjects, Objects, Snapshot, kind_key, possible_tags};
 use crate::Subject;
 
 impl Snapshot {
@@ -32,7 +32,7 @@ impl Snapshot {
             .of(&kind_key(ObjectKind::Istio, name))
             .cloned()
             .collect();
-        let wants = |other: &&Istio| requested_tags(other).iter().any(|tag| may_be_active(tag, name));
+        let wants = |other: &&Istio| possible_tags(other).iter().any(|tag| may_be_active(tag, name));
         affected.extend(
             self.istios
                 .iter()
@@ -42,7 +42,7 @@ impl Snapshot {
         let Some(istio) = self.istios.get(name) else {
             return affected;
         };
-        for tag in requested_tags(istio) {
+        for tag in possible_tags(istio) {
             affected.extend(self.claims.of(tag.as_str()).map(Subject::istio));
         }
         affected
@@ -74,6 +74,8 @@ impl Snapshot {
                 affected.extend(self.with_pointers(&owner.name));
             }
         }
+        // Whether an Istio has the implicit tag depends on its revisions.
+        affected.extend(self.claims.of(names::DEFAULT_REVISION).map(Subject::istio));
         let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
         if revision.spec.is_remote() && self.webhooks.contains_key(&injector) {
             affected.insert(Subject::Webhook(injector));

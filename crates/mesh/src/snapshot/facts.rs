@@ -9,6 +9,7 @@ use crate::error::ErrorClass;
 use crate::plan::{Action, Release};
 
 /// An existing namespace.
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
     /// Its UID.
@@ -19,8 +20,12 @@ pub struct Namespace {
     pub terminating: bool,
     /// Whether its workloads are not migrated.
     pub skip_migration: bool,
+    /// Whether an annotation that controls migration has an invalid value.
+    pub invalid_annotation: bool,
     /// Whether it has the label `istio-injection: enabled`.
     pub injection_label: bool,
+    /// Whether it has the label `istio-injection` with another value: no webhook matches its pods.
+    pub injection_disabled: bool,
 }
 
 /// Replicas of an istiod Deployment.

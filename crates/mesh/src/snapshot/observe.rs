@@ -11,12 +11,12 @@ use mainstay_api::{
 use super::affected::controller;
 use super::{
     DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
-    SourceState, Webhook, requested_tags, target_key,
+    SourceState, Webhook, possible_tags, target_key,
 };
 use crate::Subject;
 use crate::plan::ReleaseKey;
 use crate::references::{Labels, Referrer, ReferrerKey};
-use crate::workload::{Workload, WorkloadKey};
+use crate::workload::{Workload, WorkloadKey, has_invalid_annotation};
 
 /// Subjects whose plan may have changed.
 pub type AffectedSubjects = BTreeSet<Subject>;
@@ -84,6 +84,8 @@ pub enum Observation {
     Workload(WorkloadKey, Option<Workload>),
     /// What is known about a release now.
     Release(ReleaseKey, ReleaseFact),
+    /// Whether a webhook configuration of others injects namespaces with `istio-injection: enabled`, by name.
+    ForeignInjector(String, bool),
     /// Result of a probe, by webhook configuration.
     Probed(String, ProbeResult),
     /// An attempt on a subject failed.
@@ -120,7 +122,11 @@ impl Snapshot {
                     resource_version,
                     terminating,
                     skip_migration: says(&annotations, names::SKIP_MIGRATION, "true"),
+                    invalid_annotation: has_invalid_annotation(&annotations),
                     injection_label: says(&labels, names::INJECTION_LABEL, names::INJECTION_ENABLED),
+                    injection_disabled: labels
+                        .get(names::INJECTION_LABEL)
+                        .is_some_and(|value| value != names::INJECTION_ENABLED),
                 };
                 self.record_namespace(&name, &labels, fact)
             }
@@ -146,9 +152,12 @@ impl Snapshot {
             Observation::DaemonSet(namespace, name, fact) => self.record_daemonset((namespace, name), fact),
             Observation::Workload(key, workload) => self.record_workload(key, workload),
             Observation::Release(key, fact) => self.record_release(key, fact),
+            Observation::ForeignInjector(name, injects) => self.record_foreign_injector(name, injects),
             Observation::Probed(webhook, result) => self.record_probe(webhook, result),
             Observation::Failed(subject, failure) => {
-                self.failures.insert(subject.clone(), failure);
+                let failures = self.failures.entry(subject.clone()).or_default();
+                failures.retain(|old| old.retry_at == failure.retry_at && old.action != failure.action);
+                failures.push(failure);
                 let mut affected = self.failure_changed(&subject);
                 affected.insert(subject);
                 affected
@@ -210,7 +219,7 @@ impl Snapshot {
     fn record_istio(&mut self, istio: Istio) -> AffectedSubjects {
         let name = istio.name().to_owned();
         let mut affected = self.dependents_of_istio(&name);
-        let claims = requested_tags(&istio);
+        let claims = possible_tags(&istio);
         if let Some(old) = self.istios.insert(istio) {
             self.drop_claims(&old);
         }
@@ -408,8 +417,17 @@ impl Snapshot {
         if differs(|space| space.terminating) {
             affected.extend(self.installers.of(name).cloned());
         }
-        if rechosen || differs(|space| space.terminating) || differs(|space| space.skip_migration) {
+        let reindexed = rechosen
+            || differs(|space| space.terminating)
+            || differs(|space| space.skip_migration)
+            || differs(|space| space.invalid_annotation)
+            || differs(|space| space.injection_disabled);
+        if reindexed {
             affected.extend(self.reindex_namespace(name));
+        }
+        // A migration reports namespaces that name a missing revision.
+        if rechosen {
+            affected.extend(self.migration_targets.keys().map(Subject::istio));
         }
         // Its resource version changed: the plan must name the new one.
         if self.relabeling_istio(name).is_some() {
@@ -461,6 +479,17 @@ impl Snapshot {
         } else {
             subject.into_iter().collect()
         }
+    }
+
+    /// An implicit tag depends on it.
+    fn record_foreign_injector(&mut self, name: String, injects: bool) -> AffectedSubjects {
+        let is_changed = if injects {
+            self.foreign_injectors.insert(name)
+        } else {
+            self.foreign_injectors.remove(&name)
+        };
+        let istios = self.claims.of(names::DEFAULT_REVISION).filter(|_| is_changed);
+        istios.map(Subject::istio).collect()
     }
 
     fn record_probe(&mut self, webhook: String, result: ProbeResult) -> AffectedSubjects {
@@ -521,7 +550,7 @@ impl Snapshot {
     }
 
     fn drop_claims(&mut self, istio: &Istio) {
-        for tag in requested_tags(istio) {
+        for tag in possible_tags(istio) {
             self.claims.remove(tag.as_str(), &istio.metadata.name);
         }
     }

@@ -24,7 +24,7 @@ fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     );
     assert!(
         events(&done).contains(
-            &"!WorkloadFailed: Deployment/shop/a-bad: Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready (WorkloadFailed)"
+            &"!WorkloadFailed: Deployment/shop/a-bad: Readiness timeout exceeded after 5m0s: 1 of 2 replicas updated, 2 old replicas left (WorkloadFailed)"
         ),
         "{:#?}",
         events(&done)
@@ -38,7 +38,7 @@ fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     );
     assert_eq!(
         failure.reason,
-        "Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready"
+        "Readiness timeout exceeded after 5m0s: 1 of 2 replicas updated, 2 old replicas left"
     );
     assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads not ready on "));
     assert_eq!(world.revisions(), [OLD, NEW], "old pods still run there");
@@ -105,7 +105,7 @@ fn only_the_ten_latest_failures_are_kept() {
     assert_eq!(names.len(), 10);
     assert_eq!(
         status.failures[0].reason,
-        "Readiness timeout exceeded after 12s: 0/2 replicas updated, 2 ready"
+        "Readiness timeout exceeded after 12s: 0 of 2 replicas updated, 2 old replicas left"
     );
 }
 
@@ -123,7 +123,7 @@ fn fail_fast_ends_after_the_running_batch() {
     world.settle();
     let done = wait(&mut world, 300);
     assert_eq!(moves(&done), Vec::<&str>::new());
-    assert_eq!(shown(&world), "Failed 1+1+0 of 4, batch 1 of 1");
+    assert_eq!(shown(&world), "Failed 1+1+0 of 4, batch 1 of 2");
     assert_eq!(moves(&wait(&mut world, 3_600)), Vec::<&str>::new());
 }
 

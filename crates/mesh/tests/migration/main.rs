@@ -14,6 +14,7 @@ mod changes;
 mod failures;
 mod flow;
 mod labels;
+mod obstacles;
 mod settings;
 #[path = "../support/mod.rs"]
 mod support;

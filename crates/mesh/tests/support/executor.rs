@@ -143,6 +143,7 @@ impl World {
                 creation_timestamp: Some(Time::from_timestamp(self.snapshot.now)),
                 owner_references: vec![new.owner.clone()],
                 finalizers: new.finalizers.clone(),
+                annotations: new.annotations.clone(),
                 ..ObjectMeta::default()
             },
             spec: new.spec.clone(),

@@ -74,6 +74,7 @@ impl Objects {
             "apiVersion": names::API_VERSION, "kind": kind.name(),
             "metadata": {
                 "name": new.name, "creationTimestamp": created, "ownerReferences": [new.owner], "finalizers": new.finalizers,
+                "annotations": new.annotations,
             },
             "spec": serde_json::to_value(&new.spec).unwrap_or_default(),
         });

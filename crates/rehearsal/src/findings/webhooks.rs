@@ -11,7 +11,7 @@ use crate::cluster_model::{Labels, selects};
 use crate::compose::Rehearsal;
 use crate::input::text;
 use crate::report::{Finding, FindingKind, Severity};
-use mainstay_harness::istiod_revision;
+use mainstay_harness::injector_revision;
 
 struct Hook {
     /// Name of the configuration and the webhook.
@@ -79,7 +79,7 @@ fn hooks(configuration: &Value) -> Vec<Hook> {
         let selector = |key: &str| LabelSelector::from_object(Some(hook.get(key).unwrap_or(&everything)));
         Some(Hook {
             name: format!("{name}/{}", text(hook, "/name")),
-            revision: istiod_revision(&to)?,
+            revision: injector_revision(configuration, &to)?,
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
         })

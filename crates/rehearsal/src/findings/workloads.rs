@@ -75,7 +75,7 @@ fn late(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
 }
 
 /// Finding kind and suggested fix for each skip reason.
-const REMEDIES: [(&str, FindingKind, &str); 6] = [
+const REMEDIES: [(&str, FindingKind, &str); 11] = [
     (
         "SkippedByAnnotation",
         FindingKind::Skipped,
@@ -105,6 +105,31 @@ const REMEDIES: [(&str, FindingKind, &str); 6] = [
         "NoReference",
         FindingKind::MissingLabel,
         "label its namespace or template for injection, or restart it without a proxy",
+    ),
+    (
+        "InjectionDisabled",
+        FindingKind::MissingLabel,
+        "remove the label istio-injection from its namespace, or the revision from its template",
+    ),
+    (
+        "HostNetwork",
+        FindingKind::Skipped,
+        "remove the revision from its labels: pods on the host network have no proxy",
+    ),
+    (
+        "NotInjected",
+        FindingKind::Skipped,
+        "restart it to inject its pods, or remove the revision from its template",
+    ),
+    (
+        "UpdatesPartitioned",
+        FindingKind::Skipped,
+        "set spec.updateStrategy.rollingUpdate.partition to 0",
+    ),
+    (
+        "InvalidAnnotation",
+        FindingKind::Skipped,
+        "correct its annotations sailoperator.io/skip-migration, readiness-timeout and migration-batch",
     ),
 ];
 

@@ -1,5 +1,7 @@
 //! Table of the kinds that a rehearsal reads.
 
+use mainstay_harness::injector_revision;
+use mainstay_sim::context::Destination;
 use serde_json::Value;
 
 use super::{at, text};
@@ -83,13 +85,13 @@ pub(super) fn is_relevant(object: &Value) -> bool {
     }
 }
 
+/// Whether any webhook of a configuration injects sidecars, by its Service, or by the configuration's labels
+/// and owner if it is called by URL.
 fn is_injector(object: &Value) -> bool {
     let hooks = object.get("webhooks").and_then(Value::as_array);
     let mut hooks = hooks.into_iter().flatten();
     hooks.any(|hook| {
-        let service = at(hook, "/clientConfig/service");
-        service.is_some_and(|service| {
-            text(service, "/name").starts_with("istiod") && text(service, "/path").starts_with("/inject")
-        })
+        let destination = Destination::parse(hook.get("clientConfig").unwrap_or(&Value::Null));
+        injector_revision(object, &destination).is_some()
     })
 }

@@ -79,6 +79,39 @@ fn webhooks_of_other_vendors_are_listed_and_not_simulated() {
 }
 
 #[test]
+fn injectors_with_a_url_are_known_by_label_or_owner() {
+    let hook = |name: &str, metadata: Value| {
+        let mut object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [{"clientConfig": {"url": "https://istiod.example.com:15017/inject/cluster/a"}}]});
+        for (key, value) in metadata.as_object().unwrap() {
+            object["metadata"][key] = value.clone();
+        }
+        object
+    };
+    let owner =
+        json!([{"apiVersion": "sailoperator.io/v1", "kind": "IstioRevision", "name": "a", "uid": "b"}]);
+    let objects = vec![
+        hook(
+            "by-label",
+            json!({"labels": {"app": "sidecar-injector", "istio.io/rev": "a"}}),
+        ),
+        hook(
+            "by-owner",
+            json!({"labels": {"istio.io/rev": "a"}, "ownerReferences": owner}),
+        ),
+        hook("no-revision", json!({"labels": {"app": "sidecar-injector"}})),
+        hook(
+            "another",
+            json!({"labels": {"app": "policy", "istio.io/rev": "a"}}),
+        ),
+    ];
+    let input = Input::from_objects("x".into(), objects).unwrap();
+    assert_eq!(input.foreign_webhooks, ["another", "no-revision"]);
+    assert_eq!(input.objects.len(), 2);
+}
+
+#[test]
 fn objects_that_no_cluster_holds_are_rejected() {
     let begin = "invalid object 1 in the input: ";
     let check = |object: Value, why: &str| assert_eq!(rejection(object), format!("{begin}{why}"));

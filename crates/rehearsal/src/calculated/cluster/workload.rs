@@ -272,7 +272,15 @@ impl SimulatedWorkload {
         self.fact.rollout = Rollout {
             desired: i32::try_from(self.spec.replicas).unwrap_or(i32::MAX),
             updated: count(self.new.len()),
+            old: count(self.old.len()),
             ready: self.counts().1,
+            available: count(
+                self.old
+                    .iter()
+                    .chain(&self.new)
+                    .filter(|pod| pod.available)
+                    .count(),
+            ),
             complete: full,
             was_complete: full || self.settled,
         };

@@ -1,0 +1,253 @@
+//! Workloads that a restart cannot migrate are skipped with a reason; batch totals match the plan.
+
+use mainstay_api::MigrationState;
+use mainstay_mesh::migration::WorkloadState;
+use mainstay_mesh::preview;
+use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
+use serde_json::{Value, json};
+
+use super::{NEW, OLD, batched, condition, finish, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use crate::support::World;
+use crate::support::workloads::deployment;
+
+fn skip_reason(world: &World, key: &WorkloadKey) -> String {
+    match world.snapshot.migration_index("default").unwrap().state(key) {
+        Some(WorkloadState::Skipped(reason)) => reason.name().to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A workload whose template names the old revision, with its pods running and injected.
+fn labelled(world: &mut World, name: &str, edit: impl FnOnce(&mut Value)) -> WorkloadKey {
+    let key = world.app("shop", name, &format!("istio.io/rev={OLD}"), "");
+    world.change_workload(&key, edit);
+    key
+}
+
+#[test]
+fn workloads_that_cannot_be_injected_are_skipped() {
+    let kinds = || json!({"kinds": ["Deployment", "StatefulSet"], "batched": {"delayBetweenBatches": "0s"}});
+    let mut world = mesh(kinds());
+    world.namespace("shop", "");
+    let moved = labelled(&mut world, "moved", |_| {});
+    let host = labelled(&mut world, "host", |object| {
+        object["spec"]["template"]["spec"] = json!({"hostNetwork": true});
+    });
+    let plain = labelled(&mut world, "plain", |_| {});
+    world.roll_uninjected(&plain);
+    let annotated = labelled(&mut world, "annotated", |object| {
+        object["spec"]["template"]["metadata"]["annotations"] = json!({"sidecar.istio.io/inject": "false"});
+    });
+    let set = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "db");
+    world.workload(set.clone(), &format!("istio.io/rev={OLD}"), "");
+    world.change_workload(&set, |object| {
+        object["spec"]["updateStrategy"] =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}});
+    });
+    world.namespace("off", &format!("istio.io/rev={OLD}"));
+    let off = world.app("off", "cart", "", "");
+    world.namespace("off", &format!("istio.io/rev={OLD} istio-injection=disabled"));
+    let done = upgrade(&mut world, kinds());
+    let restarts: Vec<&str> = moves(&done)
+        .into_iter()
+        .filter(|step| !step.contains("namespace"))
+        .collect();
+    assert_eq!(restarts, [format!("relabel {moved} on {NEW} in batch 1")]);
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+5 of 6, batch 1 of 1");
+    assert_eq!(skip_reason(&world, &host), "HostNetwork");
+    assert_eq!(skip_reason(&world, &plain), "NotInjected");
+    assert_eq!(skip_reason(&world, &annotated), "NoReference");
+    assert_eq!(skip_reason(&world, &set), "UpdatesPartitioned");
+    assert_eq!(skip_reason(&world, &off), "InjectionDisabled");
+    // Skipped only as long as the reason holds.
+    world.change_workload(&set, |object| {
+        object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"})
+    });
+    assert_eq!(
+        moves(&world.settle()),
+        [format!("relabel {set} on {NEW} in batch 2")]
+    );
+}
+
+#[test]
+fn workloads_with_malformed_annotations_are_skipped() {
+    let mut world = mesh(batched(10, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let values = [
+        ("skip-migration", "True"),
+        ("skip-migration", "yes"),
+        ("readiness-timeout", "10"),
+        ("readiness-timeout", "-1s"),
+        ("migration-batch", "first"),
+    ];
+    let keys: Vec<WorkloadKey> = values
+        .iter()
+        .enumerate()
+        .map(|(index, (key, value))| {
+            let annotation = format!("sailoperator.io/{key}={value}");
+            world.app("shop", &format!("app-{index}"), "", &annotation)
+        })
+        .collect();
+    let done = upgrade(&mut world, batched(10, "0s"));
+    assert_eq!(moves(&done), [format!("relabel namespace shop to {NEW}")]);
+    for key in &keys {
+        assert_eq!(skip_reason(&world, key), "InvalidAnnotation", "{key}");
+    }
+    world.change_workload(&keys[2], |object| {
+        object["metadata"]["annotations"] = json!({"sailoperator.io/readiness-timeout": "10s"});
+    });
+    assert_eq!(
+        moves(&world.settle()),
+        [format!("restart {} on {NEW} in batch 1", keys[2])]
+    );
+}
+
+#[test]
+fn namespaces_that_name_a_missing_revision_are_reported() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    world.namespace("lost", "istio.io/rev=no-such");
+    upgrade(&mut world, batched(1, "0s"));
+    let reported = "; namespaces that name a missing revision: lost (\"no-such\")";
+    assert!(condition(&world).ends_with(reported), "{}", condition(&world));
+    finish(&mut world);
+    assert!(condition(&world).ends_with(reported), "{}", condition(&world));
+    world.namespace("lost", "");
+    world.settle_for_good();
+    assert!(!condition(&world).contains("missing"), "{}", condition(&world));
+}
+
+#[test]
+fn a_retry_restarts_a_workload_whose_pods_were_not_injected() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let cart = world.app("shop", "cart", "", "");
+    upgrade(&mut world, batched(1, "0s"));
+    world.roll_uninjected(&cart);
+    world.settle();
+    wait(&mut world, 300);
+    assert_eq!(shown(&world), "Failed 0+1+0 of 1, batch 1 of 1");
+    world.change_workload(&cart, |object| {
+        object["metadata"]["annotations"] = json!({"sailoperator.io/migration": "retry"});
+    });
+    let done = world.settle();
+    assert_eq!(moves(&done), [format!("restart {cart} on {NEW} in batch 2")]);
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 2 of 2");
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 2 of 2");
+    // A retry of what is migrated restarts nothing.
+    world.change_workload(&cart, |object| {
+        object["metadata"]["annotations"] = json!({"sailoperator.io/migration": "retry"});
+    });
+    assert_eq!(moves(&world.settle()), Vec::<&str>::new());
+}
+
+/// The number of batches in the status is the number of batches so far and those of the plan.
+fn check_totals(world: &World) {
+    let istio = world.snapshot.istios().get("default").unwrap();
+    let planned = preview(&world.snapshot, istio).unwrap().batches.len();
+    let batched = status(world).batched.unwrap_or_default();
+    let total = usize::try_from(batched.total_batches - batched.current_batch).unwrap();
+    assert_eq!(total, planned, "{}", shown(world));
+}
+
+fn apps(world: &mut World, count: usize) -> Vec<WorkloadKey> {
+    (0..count)
+        .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
+        .collect()
+}
+
+#[test]
+fn totals_match_the_plan_when_workloads_are_added() {
+    let mut world = mesh(batched(2, "30s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    apps(&mut world, 3);
+    // These wait for their tag, two of them with a priority of their own.
+    world.namespace("tagged", "istio.io/rev=default");
+    for (name, batch) in [("a", "0"), ("b", "7"), ("c", "7")] {
+        world.app(
+            "tagged",
+            name,
+            "",
+            &format!("sailoperator.io/migration-batch={batch}"),
+        );
+    }
+    upgrade(&mut world, batched(2, "30s"));
+    check_totals(&world);
+    roll(&mut world);
+    check_totals(&world);
+    world.namespace("late", "");
+    for name in ["x", "y", "z"] {
+        world.app("late", name, &format!("istio.io/rev={OLD}"), "");
+    }
+    world.settle();
+    check_totals(&world);
+    finish(&mut world);
+    assert_eq!(status(&world).state, MigrationState::Completed);
+    check_totals(&world);
+}
+
+#[test]
+fn totals_match_the_plan_after_a_stop_and_a_pause() {
+    let terms = |paused: bool| {
+        json!({"failurePolicy": "FailFast", "paused": paused,
+            "batched": {"batchSize": 2, "delayBetweenBatches": "0s", "readinessTimeout": "5m"}})
+    };
+    let mut world = mesh(terms(false));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let keys = apps(&mut world, 5);
+    upgrade(&mut world, terms(false));
+    world.roll(&keys[1]);
+    world.settle();
+    wait(&mut world, 300);
+    assert_eq!(shown(&world), "Failed 1+1+0 of 5, batch 1 of 3");
+    check_totals(&world);
+    istio(&mut world, "v1.29.1", terms(true));
+    world.settle();
+    assert_eq!(
+        shown(&world),
+        "Failed 1+1+0 of 5, batch 1 of 3",
+        "a pause does not undo the stop"
+    );
+    check_totals(&world);
+    istio(&mut world, "v1.29.1", terms(false));
+    world.settle();
+    world.roll(&keys[0]);
+    world.settle();
+    check_totals(&world);
+    istio(&mut world, "v1.29.1", terms(true));
+    world.settle();
+    world.app("shop", "late", &format!("istio.io/rev={OLD}"), "");
+    world.delete_workload(&keys[4]);
+    world.settle();
+    check_totals(&world);
+}
+
+#[test]
+fn a_revert_counts_only_workloads_that_moved() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    apps(&mut world, 4);
+    upgrade(&mut world, batched(1, "0s"));
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 4+0+0 of 4, batch 4 of 4");
+    // On to another version, half of the way, and back.
+    istio(&mut world, "v1.27.9", batched(1, "0s"));
+    world.settle();
+    roll(&mut world);
+    roll(&mut world);
+    assert_eq!(shown(&world), "InProgress 2+0+0 of 4, batch 3 of 4");
+    istio(&mut world, "v1.29.1", batched(1, "0s"));
+    world.settle();
+    check_totals(&world);
+    finish(&mut world);
+    // The third was restarted, but its pods were not replaced yet.
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    let index = world.snapshot.migration_index("default").unwrap();
+    for name in ["app-2", "app-3"] {
+        assert_eq!(index.state(&deployment("shop", name)), None, "{name}");
+    }
+    check_totals(&world);
+}
