@@ -1,5 +1,6 @@
 //! Writes the parts of the operator's Helm chart that follow from the code: the rules of its roles and our
-//! definitions. Takes the directory of the chart. `cargo xtask codegen` runs it.
+//! definitions. Takes the directories of the chart and of the definitions of application delivery. `cargo
+//! xtask codegen` runs it.
 
 #![allow(
     clippy::print_stdout,
@@ -7,11 +8,22 @@
     reason = "a tool that writes files"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let directory = PathBuf::from(std::env::args().nth(1).ok_or("which directory?")?);
-    for (path, text) in mainstay_cluster::deploy::files(&mainstay_catalog::Catalog::embedded()?)? {
+    let directory = |number| {
+        std::env::args()
+            .nth(number)
+            .ok_or("which directory?")
+            .map(PathBuf::from)
+    };
+    write(&directory(2)?, mainstay_cluster::deploy::delivery_files()?)?;
+    let catalog = mainstay_catalog::Catalog::embedded()?;
+    write(&directory(1)?, mainstay_cluster::deploy::files(&catalog)?)
+}
+
+fn write(directory: &Path, files: Vec<(String, String)>) -> Result<(), Box<dyn std::error::Error>> {
+    for (path, text) in files {
         let path = directory.join(path);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;

@@ -73,10 +73,19 @@ impl Fence {
     /// Whether writes are allowed now.
     #[must_use]
     pub fn is_open(&self) -> bool {
+        self.write_limit().is_some()
+    }
+
+    /// Returns how long a write may take that starts now, or `None` if it must not start. A write that takes
+    /// longer could land after another process has become the leader.
+    fn write_limit(&self) -> Option<WriteLimit> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Open => true,
-            State::OpenUntil(until) => Instant::now() < until,
-            State::Closed => false,
+            State::Open => Some(WriteLimit::Deadline),
+            State::OpenUntil(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                (!left.is_zero()).then_some(WriteLimit::Lease(left.min(DEADLINE)))
+            }
+            State::Closed => None,
         }
     }
 
@@ -85,12 +94,21 @@ impl Fence {
     }
 }
 
+/// What limits the duration of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteLimit {
+    /// The timeout of every call.
+    Deadline,
+    /// The time for which the Lease is held for certain.
+    Lease(Duration),
+}
+
 /// Why a call has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The call timed out.
-    #[error("no response within {} seconds", DEADLINE.as_secs())]
-    Late,
+    #[error("no response within {} seconds", .0.as_secs())]
+    Late(Duration),
     /// Another process is the leader.
     #[error("not the leader: nothing is written")]
     Fenced,
@@ -139,10 +157,18 @@ async fn send_within_deadline(
     client: &Client,
     fence: &Fence,
     verb: &'static str,
-    request: Request<Body>,
+    mut request: Request<Body>,
 ) -> Result<Response<Body>, BoxError> {
-    if is_write(request.method()) && !fence.is_open() {
-        return Err(CallError::Fenced.into());
+    let mut limit = DEADLINE;
+    if is_write(request.method()) {
+        match fence.write_limit() {
+            None => return Err(CallError::Fenced.into()),
+            Some(WriteLimit::Deadline) => {}
+            Some(WriteLimit::Lease(left)) => {
+                limit = left;
+                limit_on_server(&mut request, left);
+            }
+        }
     }
     let whole = async {
         let response = client.send(request).await.map_err(flat)?;
@@ -153,9 +179,20 @@ async fn send_within_deadline(
         let bytes = body.collect().await.map_err(flat)?.to_bytes();
         Ok(Response::from_parts(parts, Body::from(bytes)))
     };
-    timeout(DEADLINE, whole)
+    timeout(limit, whole)
         .await
-        .unwrap_or_else(|_| Err(CallError::Late.into()))
+        .unwrap_or_else(|_| Err(CallError::Late(limit).into()))
+}
+
+/// Asks the server to give up a write after this time: a closed connection alone does not stop it. The Lease
+/// lasts five seconds longer than the fence is open, so rounding up to a second is safe.
+fn limit_on_server(request: &mut Request<Body>, limit: Duration) {
+    let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
+    let uri = request.uri().to_string();
+    let separator = if request.uri().query().is_some() { '&' } else { '?' };
+    if let Ok(uri) = format!("{uri}{separator}timeout={seconds}s").parse() {
+        *request.uri_mut() = uri;
+    }
 }
 
 /// The inner client wraps errors; unwrapped here so that the chain does not repeat them.
@@ -180,5 +217,26 @@ fn verb(request: &Request<Body>) -> &'static str {
         _ if query.contains("watch=") => "watch",
         _ if query.contains("limit=") => "list",
         _ => "get",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fenced_write_has_a_limit_on_the_server_too() {
+        let check = |path: &str, millis: u64, expected: &str| {
+            let mut request = Request::post(path).body(Body::empty()).unwrap();
+            limit_on_server(&mut request, Duration::from_millis(millis));
+            assert_eq!(request.uri().to_string(), expected);
+        };
+        check(
+            "/api/v1/a?fieldManager=b",
+            7_500,
+            "/api/v1/a?fieldManager=b&timeout=8s",
+        );
+        check("/api/v1/a", 10_000, "/api/v1/a?timeout=10s");
+        check("/api/v1/a", 1, "/api/v1/a?timeout=1s");
     }
 }

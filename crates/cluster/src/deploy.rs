@@ -1,5 +1,6 @@
 //! Generates the files of the operator's Helm chart that follow from the code.
 
+use mainstay_api::crd::delivery_definitions;
 use mainstay_catalog::Catalog;
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::Value;
@@ -30,6 +31,12 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
         files.push((format!("crds/{}.yaml", name(definition)), document(definition)?));
     }
     Ok(files)
+}
+
+/// Returns the definitions of application delivery by their file name.
+pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
+    let file = |definition: &Value| Ok((format!("{}.yaml", name(definition)), document(definition)?));
+    delivery_definitions().iter().map(file).collect()
 }
 
 fn names_of(definitions: &[Value]) -> Vec<String> {

@@ -15,7 +15,7 @@ pub use id::ObjectId;
 pub use kinds::{Kind, Kinds};
 pub use marks::Inventory;
 pub(crate) use marks::inventory_id;
-pub(crate) use marks::{APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE};
+pub(crate) use marks::{APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, set_id};
 use reapplied::ReappliedFields;
 
 /// The desired state of a release.

@@ -1,5 +1,10 @@
 //! Cache of live objects from watches and our own writes, by owner and release. Never returns to an older
 //! version of an object. Pure.
+//!
+//! Anyone may create objects with our label, so only objects of a known owner and those that we read or wrote
+//! are kept whole. Of all others only the metadata is kept that identifies them.
+
+mod reduce;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,16 +13,29 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
 use crate::apply::Change;
-use crate::desired::{Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id};
+use crate::desired::{APPLY_SET_PART, Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id, set_id};
 
 /// Managed objects in the newest observed version.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     objects: BTreeMap<ObjectId, Arc<Value>>,
+    /// Objects of which only the metadata is kept.
+    reduced: BTreeSet<ObjectId>,
     /// Objects by owner uid.
     owned: BTreeMap<String, BTreeSet<ObjectId>>,
-    /// Tombstones: the last version of deleted objects, so that a lagging watch does not restore them.
-    tombstones: BTreeMap<ObjectId, u64>,
+    /// UIDs of known owners.
+    owners: BTreeSet<String>,
+    /// Whether all owners are known, so that any other owner is not one of ours.
+    knows_all_owners: bool,
+    /// The last version of deleted objects, so that a lagging watch does not restore them.
+    tombstones: BTreeMap<ObjectId, Tombstone>,
+}
+
+/// The last version of a deleted object. Removed by the second relist of its kind.
+#[derive(Clone, Copy, Debug)]
+struct Tombstone {
+    version: u64,
+    was_relisted: bool,
 }
 
 /// Known objects of a release: enough to install or uninstall it without reads, except for objects never
@@ -41,13 +59,66 @@ impl Known {
 }
 
 impl Live {
-    /// Records an observed object, or `None` for a deleted one; use [`Live::remove`] if its last version is
-    /// known. Returns whether the cache changed.
-    pub fn observe(&mut self, id: ObjectId, object: Option<Arc<Value>>) -> bool {
+    /// Records an object that a watch reported. Returns whether the cache changed.
+    pub fn observe(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
+        if self.get(&id).is_some() || self.has_known_owner(&object) {
+            return self.seen(id, object);
+        }
+        let known = self.objects.get(&id).map(|known| version(known));
+        if known >= Some(version(&object)) {
+            return false;
+        }
+        let is_changed = self.seen(id.clone(), Arc::new(reduce::identity(&object)));
+        if is_changed {
+            self.reduced.insert(id);
+        }
+        is_changed
+    }
+
+    /// Records an object that we read or wrote, or `None` for a deleted one; use [`Live::remove`] if its last
+    /// version is known. Returns whether the cache changed.
+    pub fn record(&mut self, id: ObjectId, object: Option<Arc<Value>>) -> bool {
         match object {
             Some(object) => self.seen(id, object),
             None => self.record_tombstone(&id, 0),
         }
+    }
+
+    /// Adds an owner. Objects that were observed before are read again when they are needed.
+    pub fn add_owner(&mut self, uid: &str) {
+        if !self.owners.contains(uid) {
+            self.owners.insert(uid.to_owned());
+        }
+    }
+
+    /// Removes a deleted owner.
+    pub fn remove_owner(&mut self, uid: &str) {
+        self.owners.remove(uid);
+    }
+
+    /// Reduces the objects of unknown owners: all owners have been listed.
+    pub fn finish_owners(&mut self) {
+        if std::mem::replace(&mut self.knows_all_owners, true) {
+            return;
+        }
+        let is_unknown = |object: &Value| !owners(object).any(|uid| self.owners.contains(uid));
+        let objects = self.objects.iter();
+        let unknown = objects.filter(|(id, object)| !self.reduced.contains(id) && is_unknown(object));
+        let unknown: Vec<ObjectId> = unknown.map(|(id, _)| id.clone()).collect();
+        for id in unknown {
+            if let Some(object) = self.objects.get_mut(&id) {
+                *object = Arc::new(reduce::identity(object));
+                self.reduced.insert(id);
+            }
+        }
+    }
+
+    /// Whether an owner is known, or may become known.
+    fn has_known_owner(&self, object: &Value) -> bool {
+        if self.knows_all_owners {
+            return owners(object).any(|uid| self.owners.contains(uid));
+        }
+        reduce::has_own_owner(object)
     }
 
     /// Records a deletion (or loss of our mark) reported by a watch with the last version. Ignored if a newer
@@ -58,9 +129,9 @@ impl Live {
     }
 
     /// Records the results of our own writes.
-    pub fn record(&mut self, changes: &[Change]) {
+    pub fn record_all(&mut self, changes: &[Change]) {
         for change in changes {
-            self.observe(change.id.clone(), change.live.clone());
+            self.record(change.id.clone(), change.live.clone());
         }
     }
 
@@ -73,13 +144,25 @@ impl Live {
             // shortly.
             self.take(id);
         }
+        self.expire_tombstones(group, kind);
         lost
     }
 
-    /// Returns the newest version of an object.
+    /// Removes the tombstones that an earlier list of the kind has seen: no event from before the deletion
+    /// can arrive any more.
+    fn expire_tombstones(&mut self, group: &str, kind: &str) {
+        self.tombstones.retain(|id, tombstone| {
+            let is_listed = id.group == group && id.kind == kind;
+            let is_expired = is_listed && tombstone.was_relisted;
+            tombstone.was_relisted |= is_listed;
+            !is_expired
+        });
+    }
+
+    /// Returns the newest version of an object, if it is kept whole.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&Arc<Value>> {
-        self.objects.get(id)
+        self.objects.get(id).filter(|_| !self.reduced.contains(id))
     }
 
     /// Number of objects.
@@ -127,20 +210,18 @@ impl Live {
         known.objects = desired
             .objects
             .iter()
-            .filter_map(|wanted| self.objects.get_key_value(&wanted.id))
-            .map(|(id, object)| (id.clone(), object.clone()))
+            .filter_map(|wanted| Some((wanted.id.clone(), self.get(&wanted.id)?.clone())))
             .collect();
-        known.inventory = self.objects.get(&desired.inventory.id).cloned();
+        known.inventory = self.get(&desired.inventory.id).cloned();
         known
     }
 
     /// Returns the known objects of a release to uninstall.
     #[must_use]
     pub fn release(&self, key: &ReleaseKey) -> Known {
-        let of_release = |object: &Value| release(object) == Some((&key.name, &key.namespace));
         let mut leftovers: BTreeMap<_, _> = self
             .owned_by(&key.owner)
-            .filter(|(_, object)| of_release(object))
+            .filter(|(_, object)| is_part_of(object, key))
             .map(|(id, object)| (id.clone(), object.clone()))
             .collect();
         Known {
@@ -151,8 +232,11 @@ impl Live {
     }
 
     fn seen(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
-        let newest = self.objects.get(&id).map(|known| version(known));
-        if newest.max(self.tombstones.get(&id).copied()) >= Some(version(&object)) {
+        // Of a reduced object, the same version is more than what is known.
+        let known = self.objects.get(&id).map(|known| version(known));
+        let newest = known.map(|known| known.saturating_sub(u64::from(self.reduced.contains(&id))));
+        let deleted = self.tombstones.get(&id).map(|tombstone| tombstone.version);
+        if newest.max(deleted) >= Some(version(&object)) {
             return false;
         }
         self.take(&id);
@@ -168,12 +252,17 @@ impl Live {
         let Some(object) = self.take(id) else {
             return false;
         };
-        self.tombstones.insert(id.clone(), version(&object).max(last));
+        let tombstone = Tombstone {
+            version: version(&object).max(last),
+            was_relisted: false,
+        };
+        self.tombstones.insert(id.clone(), tombstone);
         true
     }
 
     fn take(&mut self, id: &ObjectId) -> Option<Arc<Value>> {
         let object = self.objects.remove(id)?;
+        self.reduced.remove(id);
         for owner in owners(&object) {
             if let Some(ids) = self.owned.get_mut(owner) {
                 ids.remove(id);
@@ -200,6 +289,20 @@ pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
 /// An annotation of an object.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+/// Whether an object belongs to a release: by Helm's annotations, or by our label if they were removed.
+pub(crate) fn is_part_of(object: &Value, key: &ReleaseKey) -> bool {
+    match (annotation(object, HELM_NAME), annotation(object, HELM_NAMESPACE)) {
+        (None, None) => {
+            let labels = object.pointer("/metadata/labels");
+            let set = labels
+                .and_then(|labels| labels.get(APPLY_SET_PART))
+                .and_then(Value::as_str);
+            set == Some(&set_id(key))
+        }
+        (name, namespace) => name == Some(&key.name) && namespace == Some(&key.namespace),
+    }
 }
 
 /// Name and namespace of the release in an object's annotations.

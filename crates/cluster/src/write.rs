@@ -8,9 +8,10 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
-use mainstay_mesh::plan::Precondition;
+use mainstay_mesh::plan::{NewObject, Precondition};
 use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{ErrorClass, Subject};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::connect::MANAGER;
@@ -139,18 +140,23 @@ impl Writer {
     }
 
     /// Creates one of our objects.
-    pub async fn create(
+    pub async fn create<S: Serialize>(
         &self,
         kind: ObjectKind,
-        (name, owner, finalizers): (&str, &OwnerReference, &[String]),
-        spec: Value,
+        new: &NewObject<S>,
     ) -> Result<Value, WriteError> {
-        let body = json!({
+        let spec = serde_json::to_value(&new.spec)
+            .map_err(|error| WriteError::local(ErrorClass::Other, error.to_string()))?;
+        let mut body = json!({
             "apiVersion": names::API_VERSION,
             "kind": kind.name(),
-            "metadata": {"name": name, "ownerReferences": [owner], "finalizers": finalizers},
+            "metadata": {"name": new.name, "ownerReferences": [new.owner], "finalizers": new.finalizers},
             "spec": spec,
         });
+        if let (false, Some(Value::Object(metadata))) = (new.annotations.is_empty(), body.get_mut("metadata"))
+        {
+            metadata.insert("annotations".into(), json!(new.annotations));
+        }
         let place = format!("{}?fieldManager={MANAGER}", collection(kind));
         self.call(Method::POST, &place, Some(Body::Json(body))).await
     }

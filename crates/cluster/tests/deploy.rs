@@ -87,7 +87,7 @@ async fn install_chart(host: &Host, values: &str) -> usize {
 }
 
 async fn the_chart_is_accepted(host: Host) {
-    assert_eq!(install_chart(&host, "").await, 14);
+    assert_eq!(install_chart(&host, "").await, 16);
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;
@@ -98,10 +98,11 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
     for namespace in ["istio-system", "istio-cni", "ztunnel"] {
         host.make_namespace(namespace).await;
     }
+    let owner = make_owner(&host).await;
     let mut applied = 0;
     for release in releases() {
         for object in &release.objects {
-            let response = host.apply(Some(ACCOUNT), object).await;
+            let response = host.apply(Some(ACCOUNT), &with_owner(object, &owner)).await;
             response.unwrap_or_else(|error| panic!("{}: {error}", release.label));
             applied += 1;
         }
@@ -124,7 +125,104 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
         error.contains("cannot patch resource \"customresourcedefinitions\""),
         "{error}"
     );
+    every_sentence_of_the_documentation_holds(&host, &owner).await;
     without_grants_no_new_role(&host).await;
+}
+
+/// Creates an object of ours and returns a reference to it.
+async fn make_owner(host: &Host) -> Value {
+    let definitions = definitions::own_definitions(&Catalog::embedded().unwrap()).unwrap();
+    definitions::install(&host.client(None).await, &definitions, |_, _| {})
+        .await
+        .unwrap();
+    let cni = json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "metadata": {"name": "default"},
+        "spec": {"version": "v1.29.1", "namespace": "istio-cni"}});
+    let made = host
+        .create(None, "/apis/sailoperator.io/v1/istiocnis", &cni)
+        .await;
+    let uid = made["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{made}"));
+    json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "name": "default", "uid": uid})
+}
+
+/// As the operator installs it.
+fn with_owner(object: &Value, owner: &Value) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["ownerReferences"] = json!([owner]);
+    object
+}
+
+/// The table in docs/rbac.md: each line is asked with a `SelfSubjectAccessReview`, as the operator's account.
+async fn every_sentence_of_the_documentation_holds(host: &Host, owner: &Value) {
+    let text = std::fs::read_to_string(repository_root().join("docs/rbac.md")).unwrap();
+    let (mut asked, mut wrong) = (0, Vec::new());
+    for line in text.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [request, expected, ..] = cells.as_slice() else {
+            continue;
+        };
+        let allowed = match *expected {
+            "yes" => true,
+            "no" => false,
+            _ => continue,
+        };
+        let words: Vec<&str> = request.trim_end_matches('`').split(' ').collect();
+        let (verb, resource) = (words[0], words[1]);
+        let namespace = words
+            .get(2)
+            .and_then(|word| word.strip_prefix("-n="))
+            .unwrap_or_default();
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"verb": verb, "resource": resource, "subresource": subresource,
+                "group": group, "namespace": namespace}},
+        });
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let response = host.create(Some(ACCOUNT), path, &review).await;
+        if response["status"]["allowed"] != json!(allowed) {
+            wrong.push(format!("{request} {}", response["status"]));
+        }
+        asked += 1;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    println!("lines of docs/rbac.md asked: {asked}");
+    assert!(asked >= 20, "{asked}");
+    confinement_holds(host, owner).await;
+}
+
+async fn confinement_holds(host: &Host, owner: &Value) {
+    let workload = |kind: &str, namespace: &str| {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": namespace},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
+    };
+    for kind in ["Deployment", "DaemonSet"] {
+        let error = host
+            .apply(Some(ACCOUNT), &workload(kind, "istio-system"))
+            .await
+            .unwrap_err();
+        assert!(
+            error.contains("only for objects of sailoperator.io"),
+            "{kind}: {error}"
+        );
+        let protected = with_owner(&workload(kind, "kube-system"), owner);
+        let error = host.apply(Some(ACCOUNT), &protected).await.unwrap_err();
+        assert!(error.contains("protected namespaces"), "{kind}: {error}");
+        host.apply(None, &workload(kind, "istio-system")).await.unwrap();
+    }
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "istio-system"}});
+    let path = "/api/v1/namespaces/istio-system/secrets";
+    let response = host.create(Some(ACCOUNT), path, &secret).await;
+    let message = response["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the operator does not write Secrets or pods"),
+        "{response}"
+    );
+    assert_eq!(host.create(None, path, &secret).await["kind"], "Secret");
 }
 
 /// The roles that are there already are no obstacle; a new one is.

@@ -17,7 +17,7 @@ use mainstay_api::{ObjectKind, OwnerReference, Reason};
 use mainstay_cluster::connect::{Fence, guard};
 use mainstay_cluster::event::Events;
 use mainstay_cluster::write::{Body, Writer};
-use mainstay_mesh::plan::{Event, Precondition};
+use mainstay_mesh::plan::{Event, NewObject, Precondition};
 use mainstay_mesh::{ErrorClass, Subject};
 use mainstay_sim::Cluster;
 use mainstay_sim::fault::{Fault, Rule, Trigger};
@@ -70,15 +70,24 @@ fn seen(object: &Value) -> Precondition {
 }
 
 async fn made(writer: &Writer) -> Value {
-    let finalizers = ["sailoperator.io/sail-operator".to_owned()];
-    writer
-        .create(
-            ObjectKind::IstioRevisionTag,
-            ("t", &owner(writer).await, &finalizers),
-            json!({"a": 1}),
-        )
-        .await
-        .unwrap()
+    let new = NewObject {
+        finalizers: vec!["sailoperator.io/sail-operator".to_owned()],
+        annotations: [("example.com/a".to_owned(), "b".to_owned())].into(),
+        ..new_tag(owner(writer).await, json!({"a": 1}))
+    };
+    let made = writer.create(ObjectKind::IstioRevisionTag, &new).await.unwrap();
+    assert_eq!(made["metadata"]["annotations"], json!({"example.com/a": "b"}));
+    made
+}
+
+fn new_tag(owner: OwnerReference, spec: Value) -> NewObject<Value> {
+    NewObject {
+        name: "t".into(),
+        owner,
+        finalizers: Vec::new(),
+        annotations: std::collections::BTreeMap::new(),
+        spec,
+    }
 }
 
 #[tokio::test]
@@ -137,8 +146,7 @@ async fn what_exists_is_not_created_again() {
     let again = writer
         .create(
             ObjectKind::IstioRevisionTag,
-            ("t", &owner(&writer).await, &[]),
-            json!({}),
+            &new_tag(owner(&writer).await, json!({})),
         )
         .await;
     let rejected = again.unwrap_err();
@@ -161,7 +169,7 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
     let writer = Writer::new(guard(client, fence.clone(), meter));
     let create = || async {
         writer
-            .create(ObjectKind::IstioRevisionTag, ("t", &owner, &[]), json!({}))
+            .create(ObjectKind::IstioRevisionTag, &new_tag(owner.clone(), json!({})))
             .await
     };
     assert_eq!(
@@ -178,6 +186,24 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
         *called.lock().unwrap(),
         [("create", 0), ("get", 404), ("create", 201), ("create", 0)]
     );
+}
+
+/// A write that is still on its way when the Lease may move must not land.
+#[tokio::test(start_paused = true)]
+async fn no_write_outlasts_the_fence() {
+    let (cluster, _) = cluster().await;
+    let slow = Fault::Slow(Duration::from_secs(20));
+    cluster.add_fault(Rule::once("slow", Trigger::Request(0), slow));
+    let client = Client::new(cluster.connect("slow"), "default");
+    let fence = Fence::closed();
+    let start = tokio::time::Instant::now();
+    fence.hold_open(start + Duration::from_millis(7_500));
+    let writer = Writer::new(guard(client, fence, Arc::new(|_, _| ())));
+    let path = "/api/v1/namespaces/default/configmaps?fieldManager=x";
+    let body = Body::Json(json!({"metadata": {"name": "late"}}));
+    let late = writer.call(Method::POST, path, Some(body)).await.unwrap_err();
+    assert_eq!(late.message, "no response within 7 seconds");
+    assert_eq!(start.elapsed(), Duration::from_millis(7_500));
 }
 
 #[tokio::test(start_paused = true)]

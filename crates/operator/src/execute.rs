@@ -84,8 +84,13 @@ impl Executor {
     /// Executes a plan and returns the number of executed steps with the outcome.
     ///
     /// Steps after a release that changed were planned for the state before: they are left to the next plan.
+    /// After a step that failed, only independent steps are executed.
     pub(crate) async fn execute(&self, plan: &Plan) -> (usize, PlanOutcome) {
+        let mut failed: Option<(usize, Box<StepFailure>)> = None;
         for (done, step) in plan.steps.iter().enumerate() {
+            if failed.is_some() && !step.action.is_independent() {
+                continue;
+            }
             if self.stopping.load(Ordering::Relaxed) {
                 return (done, PlanOutcome::Interrupted);
             }
@@ -105,11 +110,18 @@ impl Executor {
                 }
                 Ok(Err(error)) => {
                     let failure = StepFailure::new(step.action.clone(), error);
-                    return (done, PlanOutcome::Failed(Box::new(failure)));
+                    match &mut failed {
+                        Some((_, first)) => first.others.push(failure),
+                        None if step.action.is_independent() => failed = Some((done, Box::new(failure))),
+                        None => return (done, PlanOutcome::Failed(Box::new(failure))),
+                    }
                 }
             }
         }
-        (plan.steps.len(), PlanOutcome::Succeeded)
+        match failed {
+            Some((done, failure)) => (done, PlanOutcome::Failed(failure)),
+            None => (plan.steps.len(), PlanOutcome::Succeeded),
+        }
     }
 
     async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, WriteError> {
@@ -200,11 +212,7 @@ impl Executor {
     }
 
     async fn create<S: Serialize>(&self, kind: ObjectKind, new: &NewObject<S>) -> Result<(), WriteError> {
-        let spec = serde_json::to_value(&new.spec).map_err(serialization_error)?;
-        let response = self
-            .writer
-            .create(kind, (&new.name, &new.owner, &new.finalizers), spec)
-            .await?;
+        let response = self.writer.create(kind, new).await?;
         self.observe(kind, response);
         Ok(())
     }

@@ -33,6 +33,6 @@ mod watch;
 pub use clock::Clock;
 pub use execute::{ProbeOutcome, Prober};
 pub use reconciler::Reconciler;
-pub use render::{RenderError, Renderer};
+pub use render::{ConfineError, RenderError, Renderer};
 pub use report::{Observer, Outcome, Report};
 pub use run::{DEFAULT_MAX_CONCURRENT_RECONCILES, Operator, OperatorError, Options, PlanInspector};

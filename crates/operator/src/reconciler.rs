@@ -64,7 +64,7 @@ pub struct Reconciler {
     live: Live,
     queue: Queue,
     installed: BTreeMap<ReleaseKey, InstalledRelease>,
-    failed: BTreeMap<Subject, FailedAction>,
+    failed: BTreeMap<Subject, FailedActions>,
     /// Steps of the last executed plan, until a plan for the subject is empty.
     last_steps: BTreeMap<Subject, Vec<Step>>,
     /// Subjects whose object changed while their plan was executing.
@@ -83,10 +83,10 @@ pub struct Reconciler {
     listener: Option<EnqueueListener>,
 }
 
-/// An action that failed, and when to retry it.
+/// Actions of a plan that failed, and when to retry them.
 #[derive(Debug)]
-struct FailedAction {
-    action: Action,
+struct FailedActions {
+    actions: Vec<Action>,
     retry_at: Timestamp,
 }
 
@@ -208,6 +208,9 @@ impl Reconciler {
     /// Sets whether a source is listed.
     pub fn set_source_state(&mut self, source: Source, state: SourceState) {
         self.observe(Observation::Source(source, state));
+        if self.snapshot.is_complete() {
+            self.live.finish_owners();
+        }
     }
 
     fn enqueue(&mut self, affected: AffectedSubjects, cause: impl FnOnce() -> String) {

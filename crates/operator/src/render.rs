@@ -1,4 +1,11 @@
 //! Renders a release into objects.
+//!
+//! Templates use the system's clock and random source, but a release whose objects depend on either is
+//! rejected: they would be written again after every render. Values cannot add objects or choose other
+//! namespaces.
+
+mod confine;
+mod host;
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,9 +15,11 @@ use mainstay_chart::{
     render, sort_manifests,
 };
 use mainstay_mesh::plan::Release;
-use mainstay_template::NoHost;
 use mainstay_yaml::{Map, Numbers, Options};
 use serde_json::Value;
+
+pub use confine::ConfineError;
+use host::ReleaseHost;
 
 /// The charts render equally under both; Helm 4 passes the whole version of the cluster.
 const DIALECT: Dialect = Dialect::Helm4;
@@ -30,6 +39,22 @@ pub enum RenderError {
     /// The chart uses the version of the cluster, which is not known yet.
     #[error("the version of the cluster is not known")]
     NoVersion,
+    /// No random bytes are available.
+    #[error("cannot read random bytes: {0}")]
+    Entropy(String),
+    /// Two renders differ.
+    #[error(
+        "{object} differs between two renders of chart {chart:?}, because it uses random values or the current time; use a chart without them"
+    )]
+    NotReproducible {
+        /// The chart.
+        chart: &'static str,
+        /// The first object that differs.
+        object: String,
+    },
+    /// An object is not one of the chart's own.
+    #[error(transparent)]
+    Confined(#[from] ConfineError),
     /// A rendered template is not valid YAML.
     #[error("{path}: {source}")]
     Yaml {
@@ -77,6 +102,36 @@ impl Renderer {
 
     /// Returns the objects of a release in the order of installation.
     pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
+        let mut host = ReleaseHost::default();
+        let objects = self.render_values(release, &release.values, &mut host)?;
+        if host.is_used() {
+            let again = self.render_values(release, &release.values, &mut host.later())?;
+            check_reproducible(release.chart, &objects, &again)?;
+        }
+        confine::check_namespaces(release, &objects)?;
+        if confine::has_line_break(&release.values) {
+            let reference = self.render_without_line_breaks(release)?;
+            confine::check_objects(release, &objects, &reference)?;
+        }
+        Ok(objects)
+    }
+
+    /// Renders a release without the line breaks in its values, in a way with which the templates work.
+    fn render_without_line_breaks(&self, release: &Release) -> Result<Vec<Value>, ConfineError> {
+        let mut attempts = confine::WITHOUT_LINE_BREAKS.iter().map(|flatten| {
+            let values = confine::flatten_map(&release.values, *flatten);
+            self.render_values(release, &values, &mut ReleaseHost::default())
+        });
+        let rendered = attempts.find_map(Result::ok);
+        rendered.ok_or(ConfineError::Unverified { chart: release.chart })
+    }
+
+    fn render_values(
+        &self,
+        release: &Release,
+        user_values: &mainstay_api::Values,
+        host: &mut ReleaseHost,
+    ) -> Result<Vec<Value>, RenderError> {
         let version = version(&release.version)?;
         let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
         let files: Vec<File> = files
@@ -97,8 +152,9 @@ impl Renderer {
             kube_version: options.capabilities.kube_version.clone(),
             skip_schema: false,
         };
-        let prepared = prepare(&loaded, &values(&release.values), &preparation, &mut Vec::new())?;
-        let rendered = render(&prepared, &options, &mut NoHost)?;
+        let prepared = prepare(&loaded, &values(user_values), &preparation, &mut Vec::new())?;
+        let rendered = render(&prepared, &options, host)?;
+        host.check()?;
         let manifests = sort_manifests(&rendered.files, DIALECT)?;
         let objects = manifests
             .generic
@@ -107,6 +163,17 @@ impl Renderer {
         let objects: Result<Vec<Value>, RenderError> = objects.collect();
         Ok(objects?.into_iter().filter(|object| !object.is_null()).collect())
     }
+}
+
+fn check_reproducible(chart: &'static str, first: &[Value], second: &[Value]) -> Result<(), RenderError> {
+    let pairs = first.iter().zip(second);
+    let mut differing = pairs.filter(|(first, second)| first != second);
+    let object = match differing.next() {
+        Some((object, _)) => confine::describe(object),
+        None if first.len() == second.len() => return Ok(()),
+        None => "the number of objects".to_owned(),
+    };
+    Err(RenderError::NotReproducible { chart, object })
 }
 
 /// Whether a file of a chart may use the version of the cluster.

@@ -10,7 +10,7 @@ use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
     APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
 };
-use crate::live::{annotation, owners, uid};
+use crate::live::{annotation, is_part_of, owners, uid};
 
 /// Field managers that are taken over: the Helm CLI, and the operator that embeds Helm.
 pub(super) const LEGACY: &[&str] = &["helm", "sail-operator"];
@@ -124,8 +124,7 @@ fn is_ignored(live: &Value) -> bool {
 /// Whether an object is this owner's and this release's, and not on its way out already.
 pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
     owners(live).any(|owner| owner == key.owner)
-        && annotation(live, HELM_NAME) == Some(&key.name)
-        && annotation(live, HELM_NAMESPACE) == Some(&key.namespace)
+        && is_part_of(live, key)
         && !uid(live).is_empty()
         && !is_deleting(live)
 }

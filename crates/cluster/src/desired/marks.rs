@@ -169,7 +169,7 @@ fn joined(names: &BTreeSet<String>) -> String {
 }
 
 /// The `ApplySet` id by KEP-3659: a hash of the parent's name, namespace, kind and group.
-fn set_id(key: &ReleaseKey) -> String {
+pub(crate) fn set_id(key: &ReleaseKey) -> String {
     let parent = inventory_id(key);
     let text = format!(
         "{}.{}.{}.{}",

@@ -28,11 +28,11 @@ fn names(live: &Live, owner: &str) -> Vec<String> {
 #[test]
 fn an_object_never_gets_older() {
     let mut live = Live::default();
-    assert!(live.observe(id("a"), Some(object(5, "o"))));
-    assert!(!live.observe(id("a"), Some(object(5, "o"))), "seen before");
-    assert!(!live.observe(id("a"), Some(object(4, "p"))), "older");
+    assert!(live.record(id("a"), Some(object(5, "o"))));
+    assert!(!live.record(id("a"), Some(object(5, "o"))), "seen before");
+    assert!(!live.record(id("a"), Some(object(4, "p"))), "older");
     assert_eq!(names(&live, "o"), ["a"]);
-    assert!(live.observe(id("a"), Some(object(6, "p"))));
+    assert!(live.record(id("a"), Some(object(6, "p"))));
     assert_eq!(
         (names(&live, "o"), names(&live, "p")),
         (vec![], vec!["a".to_owned()])
@@ -43,24 +43,24 @@ fn an_object_never_gets_older() {
 #[test]
 fn what_is_gone_stays_gone_until_it_is_newer() {
     let mut live = Live::default();
-    live.observe(id("a"), Some(object(5, "o")));
-    assert!(live.observe(id("a"), None), "we deleted it");
-    assert!(!live.observe(id("a"), None), "no news");
-    assert!(!live.observe(id("a"), Some(object(5, "o"))), "a watch that lags");
-    assert!(live.observe(id("a"), Some(object(8, "o"))), "made again");
+    live.record(id("a"), Some(object(5, "o")));
+    assert!(live.record(id("a"), None), "we deleted it");
+    assert!(!live.record(id("a"), None), "no news");
+    assert!(!live.record(id("a"), Some(object(5, "o"))), "a watch that lags");
+    assert!(live.record(id("a"), Some(object(8, "o"))), "made again");
     assert!(!live.remove(&id("a"), &object(7, "o")), "the old one's end, late");
     assert!(live.remove(&id("a"), &object(9, "o")));
-    assert!(!live.observe(id("a"), Some(object(8, "o"))));
+    assert!(!live.record(id("a"), Some(object(8, "o"))));
     assert!(live.is_empty());
 }
 
 #[test]
 fn a_mark_that_comes_back_is_seen() {
     let mut live = Live::default();
-    live.observe(id("a"), Some(object(5, "o")));
+    live.record(id("a"), Some(object(5, "o")));
     assert!(live.remove(&id("a"), &object(6, "o")), "its label was taken off");
     assert!(
-        live.observe(id("a"), Some(object(7, "o"))),
+        live.record(id("a"), Some(object(7, "o"))),
         "and put on again, the object being the same"
     );
 }
@@ -68,18 +68,18 @@ fn a_mark_that_comes_back_is_seen() {
 #[test]
 fn a_list_from_before_our_write_hides_it_only_briefly() {
     let mut live = Live::default();
-    live.observe(id("a"), Some(object(7, "o")));
-    live.observe(id("b"), Some(object(3, "o")));
+    live.record(id("a"), Some(object(7, "o")));
+    live.record(id("b"), Some(object(3, "o")));
     let lost = live.retain("", "ConfigMap", &BTreeSet::from([id("b")]));
     assert_eq!(lost, [id("a")]);
-    assert!(live.observe(id("a"), Some(object(7, "o"))), "the watch brings it");
+    assert!(live.record(id("a"), Some(object(7, "o"))), "the watch brings it");
     assert_eq!(live.retain("apps", "Deployment", &BTreeSet::new()), []);
 }
 
 #[test]
 fn a_version_is_no_identity() {
     let mut live = Live::default();
-    live.observe(id("a"), Some(object(5, "o")));
+    live.record(id("a"), Some(object(5, "o")));
     let mut other = id("a");
     other.version = "v2".into();
     assert!(live.get(&other).is_some());
@@ -88,9 +88,9 @@ fn a_version_is_no_identity() {
 #[test]
 fn a_release_is_its_owners_objects_of_that_name() {
     let mut live = Live::default();
-    live.observe(id("a"), Some(object(1, "o")));
-    live.observe(id("b"), Some(object(2, "p")));
-    live.observe(id("mainstay-r"), Some(object(3, "o")));
+    live.record(id("a"), Some(object(1, "o")));
+    live.record(id("b"), Some(object(2, "p")));
+    live.record(id("mainstay-r"), Some(object(3, "o")));
     let key = |owner: &str, name: &str| ReleaseKey {
         owner: owner.into(),
         namespace: "ns".into(),
@@ -102,4 +102,86 @@ fn a_release_is_its_owners_objects_of_that_name() {
     assert!(live.release(&key("o", "s")).is_empty());
     assert!(live.release(&key("q", "r")).is_empty());
     assert_eq!(live.releases_of("p"), BTreeSet::from([key("p", "r")]));
+}
+
+/// An object of 100 KB with our label, as any tenant may create it.
+fn large(name: &str, owner: Option<&str>) -> Arc<Value> {
+    let owners: Vec<Value> = owner
+        .into_iter()
+        .map(|uid| json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioRevision", "name": "x", "uid": uid}))
+        .collect();
+    Arc::new(json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": "5", "ownerReferences": owners,
+            "labels": {"managed-by": "sail-operator"}, "annotations": {"note": "x".repeat(50_000)}},
+        "data": {"blob": "x".repeat(50_000)},
+    }))
+}
+
+fn bytes(live: &Live) -> usize {
+    live.objects.values().map(|object| object.to_string().len()).sum()
+}
+
+#[test]
+fn objects_of_unknown_owners_are_not_kept_whole() {
+    let mut live = Live::default();
+    live.add_owner("known");
+    for index in 0..100 {
+        let name = format!("ours-{index}");
+        live.observe(id(&name), large(&name, Some("known")));
+    }
+    let before = bytes(&live);
+    for index in 0..500 {
+        let (free, fake) = (format!("free-{index}"), format!("fake-{index}"));
+        live.observe(id(&free), large(&free, None));
+        live.observe(id(&fake), large(&fake, Some("another")));
+    }
+    live.finish_owners();
+    let after = bytes(&live);
+    assert!(after * 10 <= before * 11, "{before} bytes before, {after} after");
+    assert!(live.get(&id("ours-0")).is_some());
+    assert!(live.get(&id("free-0")).is_none() && live.get(&id("fake-0")).is_none());
+    assert_eq!(
+        live.owned_by("another").count(),
+        500,
+        "their owners are still known"
+    );
+    live.observe(id("late"), large("late", Some("another")));
+    assert!(live.get(&id("late")).is_none());
+    assert!(
+        !live.observe(id("late"), large("late", Some("another"))),
+        "observed before"
+    );
+    assert!(live.record(id("late"), Some(large("late", None))), "we read it");
+    assert!(live.get(&id("late")).is_some());
+}
+
+#[test]
+fn tombstones_expire_with_the_second_relist() {
+    let mut live = Live::default();
+    live.record(id("a"), Some(object(5, "o")));
+    live.record(id("a"), None);
+    live.retain("", "ConfigMap", &BTreeSet::new());
+    assert!(
+        !live.record(id("a"), Some(object(5, "o"))),
+        "a list from before the deletion"
+    );
+    live.retain("", "Secret", &BTreeSet::new());
+    assert_eq!(live.tombstones.len(), 1);
+    live.retain("", "ConfigMap", &BTreeSet::new());
+    assert!(live.tombstones.is_empty());
+}
+
+#[test]
+fn an_owned_object_without_helms_annotations_belongs_to_its_set() {
+    let key = |name: &str| ReleaseKey {
+        owner: "o".into(),
+        namespace: "ns".into(),
+        name: name.into(),
+    };
+    let labels = json!({APPLY_SET_PART: set_id(&key("r"))});
+    let object = json!({"metadata": {"uid": "u", "resourceVersion": "5", "ownerReferences": [{"uid": "o"}], "labels": labels}});
+    let mut live = Live::default();
+    live.record(id("a"), Some(Arc::new(object)));
+    assert_eq!(live.release(&key("r")).leftovers.len(), 1);
+    assert!(live.release(&key("another")).is_empty());
 }

@@ -25,7 +25,11 @@ impl Host {
 
     /// A client of this account; of the administrator if none is named.
     pub(crate) async fn client(&self, account: Option<&str>) -> Client {
-        let groups = ["system:serviceaccounts", "system:serviceaccounts:sail-operator"];
+        let groups = [
+            "system:authenticated",
+            "system:serviceaccounts",
+            "system:serviceaccounts:sail-operator",
+        ];
         match (self, account) {
             (Self::Simulated(cluster), None) => Client::new(cluster.connect("test"), "default"),
             (Self::Simulated(cluster), Some(name)) => {
@@ -62,6 +66,17 @@ impl Host {
         } else {
             Err(body["message"].as_str().unwrap_or_default().to_owned())
         }
+    }
+
+    /// Creates an object at `path`; returns the server's response.
+    pub(crate) async fn create(&self, account: Option<&str>, path: &str, object: &Value) -> Value {
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(Body::from(object.to_string().into_bytes()))
+            .unwrap();
+        let response = self.client(account).await.send(request).await.unwrap();
+        let bytes = response.into_body().collect_bytes().await.unwrap();
+        serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     pub(crate) async fn delete(&self, path: &str) {

@@ -280,7 +280,7 @@ impl Matrix {
             .delete(name, &kube::api::DeleteParams::default())
             .await
             .unwrap();
-        fixture.live.observe(
+        fixture.live.record(
             mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap(),
             None,
         );

@@ -209,11 +209,11 @@ impl Fixture {
         let known = self.live.extract(desired);
         match self.engine.install(desired, known).await {
             Ok(changes) => {
-                self.live.record(&changes);
+                self.live.record_all(&changes);
                 Ok(changes)
             }
             Err(PartialApply { changes, error }) => {
-                self.live.record(&changes);
+                self.live.record_all(&changes);
                 Err(error)
             }
         }
@@ -240,7 +240,7 @@ impl Fixture {
         let key = self.key(release);
         let done = self.engine.uninstall(&key, self.live.release(&key)).await;
         let changes = done.unwrap_or_else(|stopped| panic!("{}", stopped.error));
-        self.live.record(&changes);
+        self.live.record_all(&changes);
         changes
     }
 
@@ -258,7 +258,7 @@ impl Fixture {
     pub(crate) fn see(&mut self, object: &Value) {
         let id = ObjectId::from_object(object).unwrap();
         if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
-            self.live.observe(id, Some(Arc::new(object.clone())));
+            self.live.record(id, Some(Arc::new(object.clone())));
         } else {
             self.live.remove(&id, object);
         }

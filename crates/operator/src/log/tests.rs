@@ -130,7 +130,7 @@ fn unknown_options_are_rejected_with_zaps_messages() {
 
 /// A plan whose values hold a secret.
 fn plan() -> Plan {
-    let values = serde_json::json!({"global": {"env": [{"PASSWORD": "canary-7f3a"}], "hub": "short"}});
+    let values = serde_json::json!({"global": {"env": [{"PASSWORD": "canary-7f3a"}], "hub": "short", "key": "first-\"line\"\nsecond-line"}});
     let release = Release {
         key: ReleaseKey {
             owner: "uid".into(),
@@ -191,6 +191,18 @@ fn messages_are_redacted() {
         "data: Invalid value: \"(a value)\": short",
     );
     check("nothing of ours", "nothing of ours");
+    // Escaped as in JSON or Go, twice, encoded, and line by line.
+    check(
+        r#"invalid "first-\"line\"\nsecond-line""#,
+        r#"invalid "(a value)""#,
+    );
+    check(
+        r#"at \"first-\\\"line\\\"\\nsecond-line\""#,
+        r#"at \"(a value)\""#,
+    );
+    check("line 2: second-line: bad", "line 2: (a value): bad");
+    check("line 1: first-\"line\": bad", "line 1: (a value): bad");
+    check("data: Zmlyc3QtImxpbmUiCnNlY29uZC1saW5l", "data: (a value)");
     let event = Action::Uninstall(ReleaseKey {
         owner: String::new(),
         namespace: String::new(),

@@ -19,6 +19,7 @@ pub(super) fn from_observation(observation: &Observation) -> String {
         Observation::DaemonSet(namespace, name, _) => format!("DaemonSet/{namespace}/{name}"),
         Observation::Workload(key, _) => key.to_string(),
         Observation::Release(key, _) => format!("release {key}"),
+        Observation::ForeignInjector(name, _) => format!("injector {name}"),
         Observation::Probed(webhook, _) => format!("probe of {webhook}"),
         Observation::Failed(subject, _) => format!("failure of {subject}"),
         Observation::Succeeded(subject) => format!("success of {subject}"),

@@ -38,8 +38,10 @@ impl Reconciler {
         let changed = self
             .metadata(&subject)
             .is_some_and(|known| is_changed(known, &object));
+        let uid = text(&object, "/metadata/uid").to_owned();
         let observation = decode(kind, object).map_err(|source| DecodeError { kind, name, source })?;
         self.tombstones.remove(&subject);
+        self.live.add_owner(&uid);
         if changed {
             self.note_change(&subject);
         }
@@ -119,6 +121,7 @@ impl Reconciler {
         self.forget_subject(&subject);
         if let Some(uid) = self.metadata(&subject).map(|metadata| metadata.uid.clone()) {
             self.forget_releases(&uid);
+            self.live.remove_owner(&uid);
         }
         self.tombstones.extend(last.map(|last| (subject.clone(), last)));
         self.observe(Observation::Gone(subject));

@@ -10,7 +10,7 @@ use mainstay_mesh::plan::Plan;
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 
-use super::{FailedAction, Reconciler, later};
+use super::{FailedActions, Reconciler, later};
 use crate::log::redact;
 
 /// A write without a response counts as rejected once its back-off has reached this delay.
@@ -45,6 +45,8 @@ pub struct StepFailure {
     pub retry_after: Option<Duration>,
     /// Whether the step panicked.
     pub panicked: bool,
+    /// Failures of later steps, which were executed because they are independent of it.
+    pub others: Vec<Self>,
 }
 
 impl StepFailure {
@@ -56,6 +58,7 @@ impl StepFailure {
             message: error.message,
             retry_after: error.retry_after,
             panicked: false,
+            others: Vec::new(),
             action,
         }
     }
@@ -69,6 +72,7 @@ impl StepFailure {
             message: "internal error: a step of the operator panicked".into(),
             retry_after: None,
             panicked: true,
+            others: Vec::new(),
         }
     }
 
@@ -89,7 +93,7 @@ impl Reconciler {
     /// Removes values that failed actions may quote from a text.
     #[must_use]
     pub fn redacted(&self, text: &str) -> String {
-        let actions = self.failed.values().map(|failed| &failed.action);
+        let actions = self.failed.values().flat_map(|failed| &failed.actions);
         actions.fold(text.to_owned(), |text, action| redact(&text, action).into_owned())
     }
 
@@ -155,7 +159,8 @@ impl Reconciler {
         let Some(failed) = self.failed.get(subject) else {
             return;
         };
-        let is_backing_off = failed.retry_at > now && !plan.actions().any(|done| *done == failed.action);
+        let is_backing_off =
+            failed.retry_at > now && !plan.actions().any(|done| failed.actions.contains(done));
         if !is_backing_off {
             self.failed.remove(subject);
             self.queue.reset_backoff(subject);
@@ -175,22 +180,30 @@ impl Reconciler {
             .get(subject)
             .is_none_or(|failed| failed.retry_at <= now);
         self.last_steps.remove(subject);
-        let failed = FailedAction {
-            action: failure.action.clone(),
+        let is_rejected = delay >= UNANSWERED_LIMIT;
+        let mut failures = vec![failure];
+        let others = failures
+            .first_mut()
+            .map(|first| std::mem::take(&mut first.others));
+        failures.extend(others.into_iter().flatten());
+        let failed = FailedActions {
+            actions: failures.iter().map(|failure| failure.action.clone()).collect(),
             retry_at,
         };
         self.failed.insert(subject.clone(), failed);
-        let failure = Failure {
-            action: failure.action,
-            class: if failure.class == ErrorClass::Unanswered && delay >= UNANSWERED_LIMIT {
-                ErrorClass::Other
-            } else {
-                failure.class
-            },
-            message: failure.message,
-            retry_at,
-        };
-        self.observe(Observation::Failed(subject.clone(), failure));
+        for failure in failures {
+            let failure = Failure {
+                action: failure.action,
+                class: if failure.class == ErrorClass::Unanswered && is_rejected {
+                    ErrorClass::Other
+                } else {
+                    failure.class
+                },
+                message: failure.message,
+                retry_at,
+            };
+            self.observe(Observation::Failed(subject.clone(), failure));
+        }
         // A failure is reported in the status at once. If writing the status fails too, both wait: otherwise
         // one of the two actions would always be due.
         if !is_first {

@@ -30,7 +30,7 @@ impl Reconciler {
     /// Records an object with our labels.
     pub fn observe_managed(&mut self, id: &ObjectId, object: Value) {
         let object = Arc::new(object);
-        if self.live.observe(id.clone(), Some(object.clone())) {
+        if self.live.observe(id.clone(), object.clone()) {
             self.record_fact(id, Some(&object));
             self.update_releases(id, &object);
         }
@@ -68,7 +68,7 @@ impl Reconciler {
     /// Records changes of objects from write responses, which are newer than any watch event.
     pub fn changed(&mut self, changes: &[Change]) {
         for change in changes {
-            if self.live.observe(change.id.clone(), change.live.clone()) {
+            if self.live.record(change.id.clone(), change.live.clone()) {
                 self.record_fact(&change.id, change.live.as_deref());
             }
         }

@@ -77,6 +77,7 @@ fn failure(plan: &Plan, step: usize, class: ErrorClass) -> PlanOutcome {
         message: "no".into(),
         retry_after: None,
         panicked: false,
+        others: Vec::new(),
     }))
 }
 

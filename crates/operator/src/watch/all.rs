@@ -14,13 +14,15 @@ use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 
 use super::relist::{RelistRequester, RelistRequests, relist_channel};
-use super::sinks::{Managed, Namespaces, OwnObjects, Pods, SinkContext};
+use super::sinks::{ForeignInjectors, Managed, Namespaces, OwnObjects, Pods, SinkContext};
 use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
 use crate::run::Shared;
 
 /// Objects with our label.
 const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator&";
+/// Injectors that neither we nor the Sail Operator installed.
+const FOREIGN_INJECTORS: &str = "labelSelector=app%3Dsidecar-injector%2Cmanaged-by%21%3Dsail-operator&";
 /// Pods that have not ended.
 const NOT_ENDED: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
@@ -71,6 +73,7 @@ impl Watches {
         }
         watches.follow_namespaces();
         watches.follow_pods();
+        watches.follow_foreign_injectors();
         for kind in installed_kinds() {
             let gvk = Gvk {
                 group: kind.group.into(),
@@ -196,6 +199,24 @@ impl Watches {
         };
         self.with(|state| state.fixed.push(synced));
         self.spawn_referrers(metadata("/api/v1/pods", NOT_ENDED, LARGE_RELIST_INTERVAL), sink);
+    }
+
+    fn follow_foreign_injectors(&self) {
+        let (context, synced) = self.context(None);
+        let target = Target {
+            path: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations".to_owned(),
+            selector: FOREIGN_INJECTORS,
+            is_metadata: false,
+            is_optional: true,
+            max_list_age: SMALL_RELIST_INTERVAL,
+        };
+        let sink = ForeignInjectors {
+            context,
+            known: BTreeSet::new(),
+            listed: BTreeSet::new(),
+        };
+        self.with(|state| state.fixed.push(synced));
+        self.spawn(target, sink);
     }
 
     fn follow_managed(&self, gvk: Gvk, plural: &str) {

@@ -7,6 +7,7 @@ use mainstay_api::ObjectKind;
 use mainstay_cluster::desired::ObjectId;
 use mainstay_mesh::references::{Referrer, ReferrerKey, injected_revision, pod_reference};
 use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::{Observation, injects_enabled_namespaces};
 use serde_json::Value;
 use tokio::sync::watch::Sender;
 
@@ -155,6 +156,60 @@ impl Sink for Managed {
     fn recovered(&mut self) {
         self.context.set_state(SourceState::Ready);
     }
+}
+
+/// Webhook configurations of injectors that others installed.
+pub(crate) struct ForeignInjectors {
+    pub(crate) context: SinkContext,
+    pub(crate) known: BTreeSet<String>,
+    pub(crate) listed: BTreeSet<String>,
+}
+
+impl ForeignInjectors {
+    fn observe(&self, name: &str, injects: bool) {
+        let observation = Observation::ForeignInjector(name.to_owned(), injects);
+        self.context
+            .shared
+            .with(|reconciler| reconciler.observe(observation));
+    }
+}
+
+impl Sink for ForeignInjectors {
+    type Item = Value;
+
+    fn begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn apply(&mut self, object: Value) {
+        if let Some(name) = name(&object) {
+            self.observe(&name, injects_enabled_namespaces(&object));
+            self.listed.insert(name.clone());
+            self.known.insert(name);
+        }
+    }
+
+    fn delete(&mut self, object: Value) {
+        if let Some(name) = name(&object) {
+            self.observe(&name, false);
+            self.known.remove(&name);
+        }
+    }
+
+    fn listed(&mut self, _: &str) {
+        let listed = std::mem::take(&mut self.listed);
+        let known = std::mem::replace(&mut self.known, listed);
+        for name in known.difference(&self.known) {
+            self.observe(name, false);
+        }
+        self.context.set_state(SourceState::Ready);
+    }
+
+    fn failing(&mut self, message: &str) {
+        self.context.failing(message);
+    }
+
+    fn recovered(&mut self) {}
 }
 
 /// Namespaces.

@@ -218,3 +218,26 @@ pub async fn default_validator_only_for_the_default_in_place(world: World) -> Wo
     world.until_state(&path::istio("default"), "Healthy").await;
     world
 }
+
+/// Not upstream: a value that ends its document and adds another object is rejected, and the object is named.
+pub async fn a_value_cannot_add_an_object(world: World) -> World {
+    let level = "default:info\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: evil\n  namespace: kube-system\n\
+        spec:\n  template:\n    spec:\n      hostPID: true\n      containers:\n        - name: evil\n          args:\n\
+        \u{20}         - rest";
+    let values = |level: &str| json!({"values": {"global": {"logging": {"level": level}}}});
+    world.create(fixtures::istio("default", NEW, values(level))).await;
+    let istio = world
+        .until_condition(&path::istio("default"), "Reconciled=False/ReconcileError")
+        .await;
+    let conditions = istio["status"]["conditions"].to_string();
+    assert!(
+        conditions.contains("Deployment kube-system/evil is outside"),
+        "{conditions}"
+    );
+    let evil = ObjectPath::namespaced("Deployment", "kube-system", "evil");
+    assert!(world.get(&evil).await.is_none());
+    let fixed = json!({"spec": values("default:info")});
+    world.patch(&path::istio("default"), fixed).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    world
+}

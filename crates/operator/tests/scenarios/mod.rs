@@ -27,6 +27,7 @@ macro_rules! each {
                 the_clusters_tls_profile_is_applied,
                 the_users_tls_settings_stay,
                 default_validator_only_for_the_default_in_place,
+                a_value_cannot_add_an_object,
             }
             update {
                 the_namespace_cannot_change,
@@ -39,6 +40,9 @@ macro_rules! each {
                 from_revision_based_to_in_place_without_workloads,
                 from_revision_based_to_in_place_with_workloads,
                 the_default_tag_comes_by_itself,
+                an_istio_with_revisions_gets_no_default_tag,
+                the_default_tag_waits_for_another_injector,
+                a_rejected_tag_does_not_affect_the_others,
                 managed_tags_move_when_the_new_revision_is_ready,
             }
             revision {

@@ -264,6 +264,145 @@ pub async fn the_default_tag_comes_by_itself(world: World) -> World {
     world
 }
 
+/// Not upstream: an Istio whose revision another operator created gets no implicit tag.
+pub async fn an_istio_with_revisions_gets_no_default_tag(world: World) -> World {
+    world.stop_operator().await;
+    let strategy = json!({"updateStrategy": {"type": "RevisionBased"}});
+    let istio = world.create(fixtures::istio("default", NEW, strategy)).await;
+    let owner = json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "name": "default",
+        "uid": istio["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true});
+    let mut revision = fixtures::revision(NEW_REVISION, NEW, "istio-system", json!({}));
+    revision["metadata"]["ownerReferences"] = json!([owner]);
+    world.create(revision).await;
+    world.start_operator().await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    world
+        .until_condition(&path::istio("default"), "TagsReconciled=True/NoTagsRequested")
+        .await;
+    assert!(
+        world.get(&path::tag("default")).await.is_none(),
+        "an unrequested tag"
+    );
+    world.create(fixtures::tag("default", "Istio", "default")).await;
+    let tag = world
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
+        .await;
+    assert!(tag["metadata"]["ownerReferences"].is_null(), "{tag}");
+    world
+}
+
+/// Not upstream: an injector that Helm installed keeps `istio-injection=enabled`.
+pub async fn the_default_tag_waits_for_another_injector(world: World) -> World {
+    let selector = json!({"matchExpressions": [
+        {"key": "istio-injection", "operator": "In", "values": ["enabled"]},
+        {"key": "istio.io/rev", "operator": "DoesNotExist"}]});
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "another-injector", "labels": {"app": "sidecar-injector"}},
+        "webhooks": [{"name": "namespace.sidecar-injector.istio.io", "namespaceSelector": selector,
+            "clientConfig": {"service": {"namespace": "elsewhere", "name": "istiod", "path": "/inject"}},
+            "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}],
+    });
+    world.create(webhook).await;
+    let strategy = json!({"updateStrategy": {"type": "RevisionBased"}});
+    world.create(fixtures::istio("default", NEW, strategy)).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    world
+        .until_object(&path::istio("default"), "reports the injector", |istio| {
+            istio["status"]["conditions"]
+                .to_string()
+                .contains("another-injector")
+        })
+        .await;
+    assert!(
+        world.get(&path::tag("default")).await.is_none(),
+        "a second injector"
+    );
+    world
+        .delete(&ObjectPath::cluster_scoped(
+            "MutatingWebhookConfiguration",
+            "another-injector",
+        ))
+        .await;
+    world
+        .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
+        .await;
+    world
+}
+
+/// Not upstream: the schema rejects an invalid name; a tag that is rejected at creation is reported, and the
+/// others are created.
+pub async fn a_rejected_tag_does_not_affect_the_others(world: World) -> World {
+    let long = "a".repeat(44);
+    for name in ["Prod", "a.b", "-a", "", &long] {
+        let istio = fixtures::revision_based("default", NEW, world.grace(), &["stable", name]);
+        let rejected = world.try_create(istio).await.unwrap_err();
+        assert!(
+            rejected.message.contains("spec.updateStrategy.revisionTags[1]"),
+            "{name}: {rejected:?}"
+        );
+    }
+    world.create(reject_tag("blocked")).await;
+    world
+        .create(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "tags"}, "spec": {"policyName": "tags", "validationActions": ["Deny"]},
+        }))
+        .await;
+    world
+        .until("the policy is in effect", async |world: &World| {
+            let path = "/apis/sailoperator.io/v1/istiorevisiontags?dryRun=All";
+            let tag = fixtures::tag("blocked", "Istio", "default");
+            let (code, response) = world.call("POST", path, "application/json", Some(tag)).await;
+            if code == 422 {
+                Ok(())
+            } else {
+                Err(response.to_string())
+            }
+        })
+        .await;
+    let tags = ["a", "blocked", "stable"];
+    world
+        .create(fixtures::revision_based("default", NEW, world.grace(), &tags))
+        .await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+    for tag in ["a", "stable"] {
+        world
+            .until_condition(&path::tag(tag), "Reconciled=True/Reconciled")
+            .await;
+    }
+    world
+        .until_condition(&path::istio("default"), "TagsReconciled=False/TagFailed")
+        .await;
+    world
+        .delete(&ObjectPath::cluster_scoped(
+            "ValidatingAdmissionPolicyBinding",
+            "tags",
+        ))
+        .await;
+    world
+        .until_condition(&path::istio("default"), "TagsReconciled=True/TagsReconciled")
+        .await;
+    world
+        .delete(&ObjectPath::cluster_scoped("ValidatingAdmissionPolicy", "tags"))
+        .await;
+    world
+}
+
+fn reject_tag(name: &str) -> Value {
+    let rule = json!({"apiGroups": ["sailoperator.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["istiorevisiontags"]});
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "tags"},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": format!("object.metadata.name != '{name}'")}],
+        },
+    })
+}
+
 /// Not upstream: a managed tag moves when the new revision is ready; the old one is deleted when it is not in
 /// use.
 pub async fn managed_tags_move_when_the_new_revision_is_ready(world: World) -> World {

@@ -96,6 +96,18 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
         false,
     ),
     (
+        "ValidatingAdmissionPolicy",
+        "apis/admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicies",
+        false,
+    ),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        "apis/admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicybindings",
+        false,
+    ),
+    (
         "CustomResourceDefinition",
         "apis/apiextensions.k8s.io/v1",
         "customresourcedefinitions",

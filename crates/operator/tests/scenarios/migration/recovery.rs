@@ -124,7 +124,10 @@ pub async fn an_injector_that_rejects_pods(world: World) -> World {
         [space.as_str(), "a-rejected"]
     );
     let reason = failure["reason"].as_str().unwrap();
-    assert!(reason.ends_with(": 0/2 replicas updated, 2 ready"), "{reason}");
+    assert!(
+        reason.ends_with(": 0 of 2 replicas updated, 2 old replicas left"),
+        "{reason}"
+    );
     let history = log.close(&world).await;
     history.availability().check(2);
     // The old revision stays as long as it is needed, and goes once the annotation does.

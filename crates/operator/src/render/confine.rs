@@ -1,0 +1,186 @@
+//! Confines what the values of a release can create: the chart's own objects, in its own namespaces.
+//!
+//! A template may print a value without quoting it. A line break in such a value could end its document and
+//! add another object, which the operator would create with its own permissions. So values with line breaks
+//! are rendered a second time without them: an object that is missing there does not come from the chart.
+
+use std::collections::BTreeMap;
+
+use mainstay_api::{Values, names};
+use mainstay_mesh::plan::Release;
+use serde_json::Value;
+
+/// Characters that end a line in YAML.
+const LINE_BREAKS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Kind and namespace of an object that a chart installs outside the namespaces of its release: the network
+/// of the CNI plugin on `OpenShift`.
+const ELSEWHERE: [(&str, &str); 1] = [("NetworkAttachmentDefinition", "default")];
+
+/// An object that a release must not contain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfineError {
+    /// A value adds an object.
+    #[error(
+        "{object} is not part of chart {chart:?}: a value with a line break adds it; remove the line break from spec.values"
+    )]
+    Object {
+        /// The chart.
+        chart: &'static str,
+        /// Kind, namespace and name of the object.
+        object: String,
+    },
+    /// The chart cannot be rendered without the line breaks in its values.
+    #[error(
+        "cannot tell which objects of chart {chart:?} come from values with line breaks; remove the line breaks from spec.values"
+    )]
+    Unverified {
+        /// The chart.
+        chart: &'static str,
+    },
+    /// An object is in a namespace that the chart does not use.
+    #[error("{object} is outside the namespace {namespace:?} of the release of chart {chart:?}")]
+    Namespace {
+        /// The chart.
+        chart: &'static str,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// Namespace of the release.
+        namespace: String,
+    },
+}
+
+/// Checks that every object is in a namespace that the chart uses.
+pub(super) fn check_namespaces(release: &Release, objects: &[Value]) -> Result<(), ConfineError> {
+    let allowed = namespaces(release);
+    let is_outside = |object: &&Value| {
+        let (kind, namespace) = (text(object, "/kind"), text(object, "/metadata/namespace"));
+        !namespace.is_empty() && !allowed.contains(&namespace) && !ELSEWHERE.contains(&(kind, namespace))
+    };
+    match objects.iter().find(is_outside) {
+        None => Ok(()),
+        Some(object) => Err(ConfineError::Namespace {
+            chart: release.chart,
+            object: describe(object),
+            namespace: release.key.namespace.clone(),
+        }),
+    }
+}
+
+/// Returns the namespaces of a release: its own, and that of the control plane for the charts of a revision.
+/// The revision is validated: both are the namespace of its spec.
+fn namespaces(release: &Release) -> Vec<&str> {
+    let own = release.key.namespace.as_str();
+    let global = release
+        .values
+        .get("global")
+        .and_then(|global| global.get("istioNamespace"));
+    let is_revision = !matches!(release.chart, names::CNI_CHART | names::ZTUNNEL_CHART);
+    let control_plane = global.and_then(Value::as_str).filter(|_| is_revision);
+    [own].into_iter().chain(control_plane).collect()
+}
+
+/// Checks that every object is also in `reference`, as often as there.
+pub(super) fn check_objects(
+    release: &Release,
+    objects: &[Value],
+    reference: &[Value],
+) -> Result<(), ConfineError> {
+    let mut left: BTreeMap<String, usize> = BTreeMap::new();
+    for object in reference {
+        *left.entry(identity(object)).or_default() += 1;
+    }
+    for object in objects {
+        match left.get_mut(&identity(object)) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => {
+                return Err(ConfineError::Object {
+                    chart: release.chart,
+                    object: describe(object),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a string or key of the values has a line break.
+pub(super) fn has_line_break(values: &Values) -> bool {
+    let has_break = |text: &String| text.contains(LINE_BREAKS);
+    let mut left: Vec<&Value> = values.values().collect();
+    let mut found = values.keys().any(has_break);
+    while let (false, Some(value)) = (found, left.pop()) {
+        match value {
+            Value::String(text) => found = has_break(text),
+            Value::Array(items) => left.extend(items),
+            Value::Object(map) => {
+                found = map.keys().any(has_break);
+                left.extend(map.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A way to remove line breaks from a text.
+pub(super) type Flatten = fn(&str) -> String;
+
+/// Ways to remove line breaks, in the order in which they are tried: a template may parse a value, and not
+/// every way leaves it valid.
+pub(super) const WITHOUT_LINE_BREAKS: [Flatten; 3] = [
+    first_line,
+    |text| text.replace(LINE_BREAKS, " "),
+    |text| text.replace(LINE_BREAKS, ""),
+];
+
+/// Returns the first line that is not empty.
+fn first_line(text: &str) -> String {
+    let mut lines = text.split(LINE_BREAKS);
+    let line = lines.find(|line| !line.trim().is_empty());
+    line.unwrap_or_default().to_owned()
+}
+
+/// Returns the values without line breaks. The API server bounds their depth, so recursion is safe.
+pub(super) fn flatten_map(map: &Values, flatten: Flatten) -> Values {
+    map.iter()
+        .map(|(key, value)| (flatten_text(key, flatten), flatten_value(value, flatten)))
+        .collect()
+}
+
+fn flatten_value(value: &Value, flatten: Flatten) -> Value {
+    match value {
+        Value::String(text) => flatten_text(text, flatten).into(),
+        Value::Array(items) => items.iter().map(|item| flatten_value(item, flatten)).collect(),
+        Value::Object(map) => Value::Object(flatten_map(map, flatten)),
+        other => other.clone(),
+    }
+}
+
+fn flatten_text(text: &str, flatten: Flatten) -> String {
+    if text.contains(LINE_BREAKS) {
+        flatten(text)
+    } else {
+        text.to_owned()
+    }
+}
+
+fn identity(object: &Value) -> String {
+    format!("{} {}", text(object, "/apiVersion"), describe(object))
+}
+
+/// Returns kind, namespace and name of an object, as in `Deployment kube-system/x`.
+pub(super) fn describe(object: &Value) -> String {
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    match text(object, "/metadata/namespace") {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
