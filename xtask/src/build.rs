@@ -9,6 +9,8 @@ use mainstay_testkit::repository_root;
 /// A cargo profile.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
+    /// The build that the tests share.
+    Dev,
     /// Optimised, fast to build.
     Release,
     /// What is shipped and measured.
@@ -16,8 +18,14 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
+    /// Returns the profile of a proof of correctness.
+    pub(crate) fn for_proof(quick: bool) -> Self {
+        if quick { Self::Dev } else { Self::Release }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Dev => "dev",
             Self::Release => "release",
             Self::Dist => "dist",
         }
@@ -26,8 +34,19 @@ impl Profile {
 
 /// Builds `mainstay` and returns its path.
 pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
+    // With the features of the whole workspace, so that nothing is built twice.
+    if let Profile::Dev = profile {
+        return Ok(crate::programs::build()?.mainstay);
+    }
     let output = cargo()
-        .args(["build", "--profile", profile.name(), "--package", "mainstay"])
+        .args([
+            "build",
+            "--locked",
+            "--profile",
+            profile.name(),
+            "--package",
+            "mainstay",
+        ])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(repository_root())
         .stderr(Stdio::inherit())

@@ -23,7 +23,28 @@ use overrides::{Change, Overrides};
 /// The schema of chart values.
 const VALUES: &str = "crates/api/src/crd/upstream.txt";
 
-/// The types to generate, together with everything they refer to.
+/// The schema of `IstioOperator` files, which contain all values.
+const OPERATOR_VALUES: &str = "crates/manifest/src/schema/upstream.txt";
+
+/// The types of [`OPERATOR_VALUES`], together with everything they refer to.
+const OPERATOR_ROOTS: &[&str] = &[
+    "Values",
+    "mesh.MeshConfig",
+    "k8s.Affinity",
+    "k8s.DeploymentStrategy",
+    "k8s.EnvVar",
+    "k8s.HorizontalPodAutoscalerSpec",
+    "k8s.PodDisruptionBudgetSpec",
+    "k8s.PodSecurityContext",
+    "k8s.Probe",
+    "k8s.ResourceRequirements",
+    "k8s.ServiceSpec",
+    "k8s.Toleration",
+    "k8s.Volume",
+    "k8s.VolumeMount",
+];
+
+/// The types of [`VALUES`], together with everything they refer to.
 const ROOTS: &[&str] = &[
     "Values",
     "CNIConfig",
@@ -72,10 +93,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(directory) = &arguments.upstream {
         return upstream::output(directory)?.write(&root);
     }
-    let mut outputs = vec![Output {
-        path: VALUES,
-        text: generate(&root)?,
-    }];
+    let mut outputs = vec![
+        Output {
+            path: VALUES,
+            text: generate(&root)?,
+        },
+        Output {
+            path: OPERATOR_VALUES,
+            text: generate_operator_values(&root)?,
+        },
+    ];
     outputs.extend(charts::outputs(&root)?);
     for output in &outputs {
         if arguments.check {
@@ -104,6 +131,7 @@ fn write_chart(root: &Path) -> Result<()> {
             "deploy",
             "--",
             "deploy/chart",
+            "deploy/delivery",
         ])
         .current_dir(root)
         .status()
@@ -131,6 +159,26 @@ impl Output {
 }
 
 fn generate(root: &Path) -> Result<String> {
+    let mut definitions = read_definitions(root)?;
+    Overrides::parse(include_str!("codegen/overrides.txt"))?.apply(&mut definitions)?;
+    print(&definitions, ROOTS, "../facts.rs")
+}
+
+/// `IstioOperator` files may set what the operator's API leaves out.
+fn generate_operator_values(root: &Path) -> Result<String> {
+    let mut definitions = read_definitions(root)?;
+    let texts = [
+        include_str!("codegen/overrides.txt"),
+        include_str!("codegen/operator_overrides.txt"),
+    ];
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let lines: Vec<&str> = lines.filter(|line| !line.ends_with(" absent")).collect();
+    Overrides::parse(&lines.join("\n"))?.apply(&mut definitions)?;
+    print(&definitions, OPERATOR_ROOTS, "../schema.rs")
+}
+
+/// Reads the definitions of all pinned modules.
+fn read_definitions(root: &Path) -> Result<Definitions> {
     let mut definitions = Definitions::default();
     let istio = read_lock(root)?.pop().context("charts.lock is empty")?;
     let istio = module::download(&istio)?;
@@ -155,11 +203,15 @@ fn generate(root: &Path) -> Result<String> {
         proto::read(&api.join(file), prefix, &mut definitions)?;
     }
     let specs = kubernetes_specs()?;
-    for file in ["api__v1", "apis__apps__v1", "apis__autoscaling__v2"] {
+    for file in [
+        "api__v1",
+        "apis__apps__v1",
+        "apis__autoscaling__v2",
+        "apis__policy__v1",
+    ] {
         openapi::read(&specs.join(format!("{file}_openapi.json")), &mut definitions)?;
     }
-    Overrides::parse(include_str!("codegen/overrides.txt"))?.apply(&mut definitions)?;
-    print(&definitions)
+    Ok(definitions)
 }
 
 /// Returns the directory of the published Kubernetes `OpenAPI`.
@@ -184,8 +236,8 @@ fn pin(module: &str, version: &str, sum: &str) -> Result<Pin> {
 }
 
 /// Prints every type that the roots refer to, sorted by name.
-fn print(definitions: &Definitions) -> Result<String> {
-    let mut wanted: Vec<String> = ROOTS.iter().map(|root| (*root).to_owned()).collect();
+fn print(definitions: &Definitions, roots: &[&str], reader: &str) -> Result<String> {
+    let mut wanted: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
     let mut seen = BTreeSet::new();
     while let Some(name) = wanted.pop() {
         let Some(kind) = definitions.types.get(&name) else {
@@ -200,8 +252,8 @@ fn print(definitions: &Definitions) -> Result<String> {
             wanted.extend(kind.fields.iter().filter_map(|(_, kind, _)| reference(kind)));
         }
     }
-    let mut out = String::from(
-        "# Written by `cargo xtask codegen` from Istio's and Kubernetes' own definitions. Facts only; how to read them: ../facts.rs.\n",
+    let mut out = format!(
+        "# Written by `cargo xtask codegen` from Istio's and Kubernetes' own definitions. Facts only; how to read them: {reader}.\n"
     );
     for name in seen {
         out.push('\n');

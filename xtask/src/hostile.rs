@@ -3,6 +3,10 @@
 
 pub(crate) mod archive;
 mod cases;
+mod documents;
+mod functions;
+mod inputs;
+mod remote;
 
 use std::fmt;
 use std::fs;
@@ -19,21 +23,74 @@ use crate::measure::{Cost, measured};
 const MAX_CPU: Duration = Duration::from_secs(1);
 const MAX_WALL: Duration = Duration::from_secs(5);
 const MAX_MEMORY_KIB: i64 = 256 * 1024;
+/// Maximum size of the messages, in bytes: those of schema violations and of `fail` are long.
+const MAX_MESSAGE: usize = 64 << 20;
 
 /// One hostile input.
 pub(crate) struct Hostile {
-    name: &'static str,
+    name: String,
     /// Files to create; the chart is the directory `chart` unless `arguments` name another.
     files: Vec<(String, Vec<u8>)>,
-    /// Everything after `template x`.
-    arguments: &'static [&'static str],
-    /// Part of the expected error message.
-    expected: &'static str,
+    /// Named pipes to create.
+    pipes: Vec<&'static str>,
+    /// The subcommand, before `arguments`.
+    command: &'static [&'static str],
+    /// Everything after the subcommand. `@name` is the path of a file of the case, `@server` the address of
+    /// `server`.
+    arguments: Vec<String>,
+    /// Responses of a web server.
+    server: Option<remote::Respond>,
+    expected: Expected,
+}
+
+/// How a case must end, within the limits on time and memory.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// With an error that contains this text.
+    Error(&'static str),
+    /// With an error or without one.
+    Either,
+    /// Without an error.
+    Success,
+}
+
+impl Hostile {
+    fn new(
+        name: impl Into<String>,
+        files: Vec<(String, Vec<u8>)>,
+        arguments: &[&str],
+        expected: &'static str,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            files,
+            pipes: Vec::new(),
+            command: &["template", "x"],
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+            server: None,
+            expected: Expected::Error(expected),
+        }
+    }
+
+    /// Only the cost counts.
+    fn or_accepted(self) -> Self {
+        Self {
+            expected: Expected::Either,
+            ..self
+        }
+    }
+
+    fn accepted(self) -> Self {
+        Self {
+            expected: Expected::Success,
+            ..self
+        }
+    }
 }
 
 /// Result of one case.
 pub(crate) struct CaseResult {
-    name: &'static str,
+    name: String,
     cost: Option<Cost>,
     /// The violated expectation, if any.
     pub(crate) problem: Option<String>,
@@ -53,9 +110,9 @@ impl fmt::Display for CaseResult {
         );
         write!(
             f,
-            "{:<34} {cost}  {}",
+            "{:<46} {cost}  {}",
             self.name,
-            self.problem.as_deref().unwrap_or("rejected")
+            self.problem.as_deref().unwrap_or("as expected")
         )
     }
 }
@@ -69,7 +126,7 @@ pub(crate) struct Arguments {
 
 /// Runs and prints all cases; fails if one has a problem.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let results = run_all(&arguments.only)?;
+    let results = run_all(&arguments.only, Profile::Release)?;
     for result in &results {
         println!("{result}");
     }
@@ -82,10 +139,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Runs every case whose name contains `only`.
-pub(crate) fn run_all(only: &str) -> anyhow::Result<Vec<CaseResult>> {
-    let mainstay = crate::build::mainstay_binary(Profile::Release)?
-        .display()
-        .to_string();
+pub(crate) fn run_all(only: &str, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
+    let mainstay = crate::build::mainstay_binary(profile)?.display().to_string();
     let cases = cases::all()?;
     let wanted = cases.iter().filter(|case| case.name.contains(only));
     wanted.map(|case| run_case(case, &mainstay)).collect()
@@ -110,27 +165,36 @@ fn run_case(case: &Hostile, mainstay: &str) -> anyhow::Result<CaseResult> {
         fs::create_dir_all(path.parent().unwrap_or(scratch.path()))?;
         fs::write(path, content)?;
     }
-    let arguments: Vec<String> = case
-        .arguments
-        .iter()
-        .map(|word| resolve_path(word, scratch.path()))
+    for name in &case.pipes {
+        let path = scratch.path().join(name);
+        fs::create_dir_all(path.parent().unwrap_or(scratch.path()))?;
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU)?;
+    }
+    let server = case.server.map(remote::start).transpose()?;
+    let words = case.command.iter().copied();
+    let words = words.chain(case.arguments.iter().map(String::as_str));
+    let resolved: Vec<String> = words
+        .map(|word| resolve(word, scratch.path(), server.as_deref()))
         .collect();
-    let mut command = vec![mainstay, "template", "x"];
-    command.extend(arguments.iter().map(String::as_str));
+    let mut command = vec![mainstay];
+    command.extend(resolved.iter().map(String::as_str));
     let (output, cost) = measured(&command, Some(MAX_WALL * 2), scratch.path())?;
     Ok(CaseResult {
-        name: case.name,
+        name: case.name.clone(),
         problem: find_problem(case, &output, cost),
         cost,
     })
 }
 
-/// Replaces `@name` with the path of a file of the case.
-fn resolve_path(word: &str, scratch: &Path) -> String {
-    word.strip_prefix('@').map_or_else(
-        || word.to_owned(),
-        |name| scratch.join(name).display().to_string(),
-    )
+/// Replaces `@name` with the path of a file of the case, also after `=`, and `@server` with its address.
+fn resolve(word: &str, scratch: &Path, server: Option<&str>) -> String {
+    let Some((before, name)) = word.split_once('@') else {
+        return word.to_owned();
+    };
+    match server {
+        Some(address) if name == "server" => format!("{before}{address}"),
+        _ => format!("{before}{}", scratch.join(name).display()),
+    }
 }
 
 fn find_problem(case: &Hostile, output: &Output, cost: Option<Cost>) -> Option<String> {
@@ -138,25 +202,27 @@ fn find_problem(case: &Hostile, output: &Output, cost: Option<Cost>) -> Option<S
         return Some("not measured".into());
     };
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    match output.status.code() {
-        Some(0) => return Some("accepted".into()),
-        Some(1 | 2) => {}
-        code => {
+    match (output.status.code(), case.expected) {
+        (Some(0), Expected::Error(_)) => return Some("accepted".into()),
+        (Some(1 | 2), Expected::Success) => return Some(format!("rejected: {}", head(&stderr))),
+        (Some(0..=2), _) => {}
+        (code, _) => {
             return Some(format!(
                 "exited with {code:?} instead of an error: {}",
                 head(&stderr)
             ));
         }
     }
-    if !stderr.contains(case.expected) {
-        return Some(format!(
-            "printed {1:?} instead of {0:?}",
-            case.expected,
-            head(&stderr)
-        ));
+    if let Expected::Error(expected) = case.expected
+        && !stderr.contains(expected)
+    {
+        return Some(format!("printed {:?} instead of {expected:?}", head(&stderr)));
     }
-    if !output.stdout.is_empty() {
+    if !output.status.success() && !output.stdout.is_empty() {
         return Some("wrote output before the error".into());
+    }
+    if stderr.len() > MAX_MESSAGE {
+        return Some(format!("printed {} bytes of messages", stderr.len()));
     }
     if cost.cpu > MAX_CPU || cost.wall > MAX_WALL {
         return Some(format!(

@@ -9,6 +9,7 @@ mod bench;
 mod build;
 mod charts;
 mod codegen;
+mod deny;
 mod dist;
 mod fuzz;
 mod hostile;
@@ -16,6 +17,8 @@ mod inject_bench;
 mod measure;
 mod parity;
 mod peers;
+mod picture;
+mod programs;
 mod prove;
 mod run;
 mod table;
@@ -52,7 +55,11 @@ enum Task {
         /// Only these; all of them when empty
         names: Vec<String>,
     },
-    /// Build the static binary
+    /// Check dependencies against the advisory database (needs the network), licenses and sources
+    Advisories,
+    /// Record `mainstay demo` for the README
+    Picture(picture::Arguments),
+    /// Build the files of a release
     Dist,
     /// Compare `mainstay template` with the real helm, byte for byte
     Parity(parity::Arguments),
@@ -62,8 +69,11 @@ enum Task {
     Bench(bench::Arguments),
     /// Run hostile charts and values with limits on time and memory
     Hostile(hostile::Arguments),
-    /// Build the fuzz targets and run each for a while
+    /// Run each fuzz target for a while
     Fuzz(fuzz::Arguments),
+    /// Execute the fixed inputs of one fuzz target
+    #[command(hide = true)]
+    FuzzReplay(fuzz::ReplayArguments),
     /// Check the house style: vocabulary, layers, module docs, sizes, forbidden attributes
     Tidy,
     /// Run one command and write its time and peak memory to a file
@@ -91,6 +101,8 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Charts(arguments) => charts::run(&arguments),
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers { names } => peers::run(&names),
+        Task::Advisories => deny::check_advisories(),
+        Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist => dist::run(),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
@@ -98,6 +110,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::BenchInject(arguments) => inject_bench::run(&arguments),
         Task::Hostile(arguments) => hostile::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::FuzzReplay(arguments) => fuzz::replay(arguments),
         Task::Tidy => tidy::run(),
         Task::Measure(arguments) => measure::run(&arguments),
     }

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Runs every case, in parallel.
 pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
     let scratch = tempfile::tempdir()?;
-    let programs = programs()?;
+    let programs = programs(Profile::for_proof(arguments.quick))?;
     let mut cases = matrix::cases(&repository_root())?;
     let charts = matrix::charts(&cases);
     let fewest_sets = matrix::fewest_sets(&cases);
@@ -117,10 +117,10 @@ pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-fn programs() -> anyhow::Result<Programs> {
+fn programs(profile: Profile) -> anyhow::Result<Programs> {
     let helm = |name| peer(name).with_context(|| format!("building {name}"));
     Ok(Programs {
-        ours: crate::build::mainstay_binary(Profile::Release)?,
+        ours: crate::build::mainstay_binary(profile)?,
         helm4: helm("helm4")?,
         helm3: helm("helm3")?,
     })

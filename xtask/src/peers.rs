@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::browser::fetch_chromium;
+use mainstay_testkit::formats::{YAML_READERS, YamlReaders};
 use mainstay_testkit::{FETCHED, PEERS, peer};
 
 /// Fetched from npm, unlike the others.
@@ -13,7 +14,7 @@ const BROWSER: &str = "chromium";
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     let built = PEERS.iter().map(|peer| peer.name);
     let fetched = FETCHED.iter().map(|fetched| fetched.name);
-    let known: Vec<&str> = built.chain(fetched).chain([BROWSER]).collect();
+    let known: Vec<&str> = built.chain(fetched).chain([BROWSER, YAML_READERS]).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("unknown peer {unknown:?}; known peers: {}", known.join(", "));
     }
@@ -25,6 +26,7 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
         let begin = Instant::now();
         let path = match *name {
             BROWSER => fetch_chromium(),
+            YAML_READERS => YamlReaders::fetch().map(|readers| readers.directory().to_owned()),
             name => peer(name),
         };
         let path = path.with_context(|| format!("peer {name}"))?;

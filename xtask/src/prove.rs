@@ -5,27 +5,38 @@
 
 mod clusters;
 mod fuzzed;
+mod harden;
 mod inject;
+mod manifest;
 mod migration;
 mod operator;
 mod render;
 mod row;
 mod traffic;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
+use crate::programs::ProgramName;
+
 pub(crate) use row::{Outcome, Row, RowKind};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject, operator, migration, traffic
+    /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden
     name: String,
     /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
     quick: bool,
+}
+
+/// Returns the test programs of `cargo test --workspace` that the quick proofs of CI run.
+pub(crate) fn quick_programs() -> BTreeSet<ProgramName> {
+    let render = render::DIFFERENTIAL.iter().copied();
+    render.chain(inject::quick_programs()).collect()
 }
 
 /// Collects and prints the rows and writes `target/prove/NAME.json`.
@@ -37,9 +48,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "operator" => operator::rows(arguments.quick),
         "migration" => migration::rows(arguments.quick),
         "traffic" => traffic::rows(arguments.quick),
+        "manifest" => manifest::rows(arguments.quick),
+        "harden" => harden::rows(arguments.quick),
         unknown => {
             bail!(
-                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic"
+                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden"
             )
         }
     };

@@ -1,14 +1,12 @@
 //! `cargo xtask test`: runs everything that CI runs, cheap checks first, and prints the duration of each step
 //! beside its budget.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use mainstay_testkit::repository_root;
+use anyhow::Context;
 
-use crate::build::{cargo, run_cargo};
+use crate::build::run_cargo;
+use crate::programs;
 
 /// Peers that the tests need. Tests build missing peers themselves; building them first shows the progress.
 const PEERS: [&str; 16] = [
@@ -52,11 +50,19 @@ fn run_steps(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("clippy", 2, || {
         run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     })?;
-    steps.run("deny", 1, deny)?;
-    steps.run("build", 5, || run_cargo(&["test", "--workspace", "--no-run"]))?;
-    // All failures are reported, not only the first.
-    steps.run("test", 9, || {
-        run_cargo(&["test", "--workspace", "--no-fail-fast"])
+    steps.run("deny", 1, crate::deny::check_offline)?;
+    let mut programs = None;
+    steps.run("build", 7, || {
+        programs = Some(programs::build()?);
+        Ok(())
+    })?;
+    // All failures are reported, not only the first. The proofs below run the programs that are left out.
+    steps.run("test", 7, || {
+        let programs = programs.context("the programs are built")?;
+        programs.run_all(&crate::prove::quick_programs())
+    })?;
+    steps.run("doctest", 1, || {
+        run_cargo(&["test", "--workspace", "--doc", "--quiet"])
     })?;
     for (proof, minutes) in PROOFS {
         steps.run(&format!("prove {proof}"), *minutes, || {
@@ -135,69 +141,4 @@ impl Steps {
 
 fn minutes(duration: Duration) -> String {
     format!("{}:{:02}", duration.as_secs() / 60, duration.as_secs() % 60)
-}
-
-/// Checks licenses, sources and bans. Advisories need the network and are part of the full check.
-fn deny() -> anyhow::Result<()> {
-    let tool = cargo_deny()?;
-    // cargo-deny also reads the dependencies of other platforms, which no build has downloaded.
-    run_cargo(&["fetch", "--locked"])?;
-    println!("$ cargo deny check bans licenses sources");
-    let status = Command::new(tool)
-        .args([
-            "--offline",
-            "check",
-            "--hide-inclusion-graph",
-            "bans",
-            "licenses",
-            "sources",
-        ])
-        .current_dir(repository_root())
-        .status()
-        .context("starting cargo-deny")?;
-    if !status.success() {
-        bail!("cargo deny reported problems");
-    }
-    Ok(())
-}
-
-/// Pinned, so that every machine checks with the same rules.
-const CARGO_DENY: &str = "0.20.2";
-
-/// Returns the pinned cargo-deny, installed once into the user's cache directory.
-fn cargo_deny() -> anyhow::Result<PathBuf> {
-    let root = mainstay_testkit::cache_home()?.join(format!("tools/cargo-deny-{CARGO_DENY}"));
-    let binary = root.join("bin/cargo-deny");
-    if works(&binary) {
-        return Ok(binary);
-    }
-    println!("$ cargo install cargo-deny --version {CARGO_DENY}");
-    // A debug build checks this workspace in seconds and compiles in a third of the time.
-    let status = cargo()
-        .args([
-            "install",
-            "cargo-deny",
-            "--version",
-            CARGO_DENY,
-            "--locked",
-            "--quiet",
-            "--debug",
-            "--root",
-        ])
-        .arg(&root)
-        .status()
-        .context("starting cargo install")?;
-    if !status.success() {
-        bail!("cargo-deny could not be installed");
-    }
-    Ok(binary)
-}
-
-fn works(program: &PathBuf) -> bool {
-    let mut command = Command::new(program);
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

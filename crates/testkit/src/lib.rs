@@ -5,6 +5,7 @@ pub mod browser;
 mod cases;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+pub mod formats;
 #[cfg(feature = "cluster")]
 pub mod isolation;
 #[cfg(feature = "cluster")]

@@ -64,13 +64,24 @@ pub const PEERS: &[Peer] = &[
         name: "helm4",
         module: "helm4",
         package: "helm.sh/helm/v4/cmd/helm",
-        stamps: &[("helm.sh/helm/v4/internal/version.version", "v4.2.4")],
+        stamps: &[
+            ("helm.sh/helm/v4/internal/version.version", "v4.2.4"),
+            ("helm.sh/helm/v4/internal/version.gitTreeState", "clean"),
+        ],
     },
     Peer {
         name: "helm3",
         module: "helm3",
         package: "helm.sh/helm/v3/cmd/helm",
-        stamps: &[("helm.sh/helm/v3/internal/version.version", "v3.21.4")],
+        // The Kubernetes version is that of the client library, as in Helm's Makefile.
+        stamps: &[
+            ("helm.sh/helm/v3/internal/version.version", "v3.21.4"),
+            ("helm.sh/helm/v3/internal/version.gitTreeState", "clean"),
+            ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", "1"),
+            ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", "36"),
+            ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor", "1"),
+            ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor", "36"),
+        ],
     },
     Peer {
         name: "oracle",
@@ -132,6 +143,18 @@ pub const PEERS: &[Peer] = &[
         module: "agent-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_28,
+    },
+    Peer {
+        name: "formats",
+        module: "formats",
+        package: "./formats",
+        stamps: &[],
+    },
+    Peer {
+        name: "yq",
+        module: "formats",
+        package: "github.com/mikefarah/yq/v4",
+        stamps: &[],
     },
 ];
 
@@ -310,14 +333,22 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
     Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay"))
 }
 
-/// Hash of the sources of a module's peers: its go.mod, go.sum and our own Go files.
+/// Hash of the sources of a module's peers: its go.mod, go.sum, our own Go files and the stamps.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
-    hash_of(&sources(module, &packages(module))?)
+    hash_of(&stamps(module), &sources(module, &packages(module))?)
 }
 
-/// Hash of names and contents of files.
-pub(crate) fn hash_of(files: &[PathBuf]) -> Result<String, PeerError> {
+/// Stamps of all peers of a module, one per line.
+fn stamps(module: &Path) -> String {
+    let peers = PEERS.iter().filter(|peer| module.ends_with(peer.module));
+    let line = |(symbol, value): &(&str, &str)| format!("{symbol}={value}\n");
+    peers.flat_map(|peer| peer.stamps).map(line).collect()
+}
+
+/// Hash of `settings` and of names and contents of files.
+pub(crate) fn hash_of(settings: &str, files: &[PathBuf]) -> Result<String, PeerError> {
     let mut hash = Sha256::new();
+    hash.update(settings);
     for file in files {
         let text = fs::read(file).map_err(file_error(file))?;
         hash.update(file.file_name().unwrap_or_default().as_encoded_bytes());

@@ -7,6 +7,15 @@ const CHART: &[u8] = b"apiVersion: v2\nname: chart\nversion: 0.1.0\n";
 
 /// Returns all cases.
 pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
+    let mut cases = own()?;
+    cases.extend(super::functions::all());
+    cases.extend(super::documents::all());
+    cases.extend(super::inputs::all());
+    cases.extend(super::remote::all());
+    Ok(cases)
+}
+
+fn own() -> anyhow::Result<Vec<Hostile>> {
     let mut cases = recursion();
     cases.extend(templates());
     cases.extend(nesting());
@@ -17,7 +26,7 @@ pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
     Ok(cases)
 }
 
-fn files(own: &[(&str, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+pub(super) fn files(own: &[(&str, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let chart = ("chart/Chart.yaml".to_owned(), CHART.to_vec());
     std::iter::once(chart)
         .chain(
@@ -28,23 +37,27 @@ fn files(own: &[(&str, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
 }
 
 /// A chart with one template.
-fn template(name: &'static str, text: impl Into<Vec<u8>>, expected: &'static str) -> Hostile {
-    Hostile {
+pub(super) fn template(name: impl Into<String>, text: impl Into<Vec<u8>>, expected: &'static str) -> Hostile {
+    Hostile::new(
         name,
-        files: files(&[("templates/t.yaml", text.into())]),
-        arguments: &["@chart"],
+        files(&[("templates/t.yaml", text.into())]),
+        &["@chart"],
         expected,
-    }
+    )
 }
 
 /// A chart with these values.
-fn values_file(name: &'static str, text: impl Into<Vec<u8>>, expected: &'static str) -> Hostile {
-    Hostile {
+pub(super) fn values_file(
+    name: impl Into<String>,
+    text: impl Into<Vec<u8>>,
+    expected: &'static str,
+) -> Hostile {
+    Hostile::new(
         name,
-        files: files(&[("values.yaml", text.into())]),
-        arguments: &["@chart"],
+        files(&[("values.yaml", text.into())]),
+        &["@chart"],
         expected,
-    }
+    )
 }
 
 /// Templates that call themselves.
@@ -294,32 +307,27 @@ fn yaml() -> Vec<Hostile> {
             format!("{{{{ $y := fromYaml {laughs:?} }}}}{{{{ fail (toYaml $y) }}}}"),
             "Error",
         ),
-        Hostile {
-            name: "a Chart.yaml that laughs",
-            files: vec![(
+        Hostile::new(
+            "a Chart.yaml that laughs",
+            vec![(
                 "chart/Chart.yaml".into(),
                 format!("{laughs}name: x\n").into_bytes(),
             )],
-            arguments: &["@chart"],
-            expected: "Chart.yaml",
-        },
-        Hostile {
-            name: "a Chart.yaml of 6 MB",
-            files: vec![("chart/Chart.yaml".into(), vec![b'#'; 6 << 20])],
-            arguments: &["@chart"],
-            expected: "Error",
-        },
+            &["@chart"],
+            "Chart.yaml",
+        ),
+        Hostile::new(
+            "a Chart.yaml of 6 MB",
+            vec![("chart/Chart.yaml".into(), vec![b'#'; 6 << 20])],
+            &["@chart"],
+            "Error",
+        ),
     ]
 }
 
 /// Hostile `--set` arguments.
 fn values() -> Vec<Hostile> {
-    let set = |name, arguments, expected| Hostile {
-        name,
-        files: files(&[]),
-        arguments,
-        expected,
-    };
+    let set = |name: &str, arguments: &[&str], expected| Hostile::new(name, files(&[]), arguments, expected);
     vec![
         set(
             "an index of 10^9",
@@ -367,14 +375,10 @@ fn values() -> Vec<Hostile> {
 
 /// Schemas with external references or unbounded work.
 fn schemas() -> Vec<Hostile> {
-    let schema = |name, text: &str, expected| Hostile {
-        name,
-        files: files(&[
-            ("values.schema.json", text.as_bytes().to_vec()),
-            ("values.yaml", b"a: {a: {a: 1}}\n".to_vec()),
-        ]),
-        arguments: &["@chart"],
-        expected,
+    let schema = |name: &str, text: &str, expected| {
+        let schema = ("values.schema.json", text.as_bytes().to_vec());
+        let values = ("values.yaml", b"a: {a: {a: 1}}\n".to_vec());
+        Hostile::new(name, files(&[schema, values]), &["@chart"], expected)
     };
     let deep = format!(
         "{}{}",
@@ -415,11 +419,8 @@ fn schemas() -> Vec<Hostile> {
 
 /// Archives.
 fn archives() -> anyhow::Result<Vec<Hostile>> {
-    let archive = |name, bytes: Vec<u8>, expected| Hostile {
-        name,
-        files: vec![("chart.tgz".into(), bytes)],
-        arguments: &["@chart.tgz"],
-        expected,
+    let archive = |name: &str, bytes: Vec<u8>, expected| {
+        Hostile::new(name, vec![("chart.tgz".into(), bytes)], &["@chart.tgz"], expected)
     };
     let chart = || file("chart/Chart.yaml", CHART);
     let link = |kind, link| Entry {

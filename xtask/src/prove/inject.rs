@@ -11,6 +11,7 @@ use super::fuzzed;
 use super::row::{Row, RowKind};
 use crate::build;
 use crate::inject_bench::{self, Figures, Sample};
+use crate::programs::{self, ProgramName, Programs};
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -33,17 +34,31 @@ struct TestRun {
     passed: bool,
 }
 
-fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Result<TestRun> {
-    let mut command = build::cargo();
-    command
-        .args(["test", "--package", package, "--no-fail-fast"])
-        .args(arguments)
-        .args(["--", "--nocapture"]);
-    command
-        .envs(laws.map(|cases| ("LAWS", cases)))
+impl From<Vec<programs::TestRun>> for TestRun {
+    fn from(runs: Vec<programs::TestRun>) -> Self {
+        Self {
+            text: runs.iter().map(|run| run.output.as_str()).collect(),
+            passed: runs.iter().all(|run| run.passed),
+        }
+    }
+}
+
+/// Runs the engine's tests on more cases than the test step does.
+fn full_engine_run() -> anyhow::Result<TestRun> {
+    let output = build::cargo()
+        .args([
+            "test",
+            "--package",
+            "mainstay-inject",
+            "--no-fail-fast",
+            "--release",
+        ])
+        .args(["--", "--nocapture"])
+        .env("LAWS", "10000")
         .current_dir(repository_root())
-        .stderr(Stdio::null());
-    let output = command.output().context("starting cargo test")?;
+        .stderr(Stdio::null())
+        .output()
+        .context("starting cargo test")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         println!("{text}");
@@ -78,6 +93,17 @@ impl TestRun {
     }
 }
 
+/// The test programs of the engine.
+const ENGINE: &[ProgramName] = &[
+    engine_test("mainstay_inject"),
+    engine_test("corpus"),
+    engine_test("grammar"),
+    engine_test("hostile"),
+    engine_test("laws"),
+    engine_test("replaced"),
+    engine_test("tables"),
+];
+
 /// Directories of the tables with expected bytes, and their titles.
 const TABLES: [(&str, &str); 13] = [
     ("kinds", "kinds"),
@@ -96,12 +122,17 @@ const TABLES: [(&str, &str); 13] = [
 ];
 
 fn engine_rows(quick: bool) -> Vec<Row> {
-    let (arguments, laws): (&[&str], _) = if quick {
-        (&[], None)
+    let run = if quick {
+        programs::build().and_then(|programs| {
+            let runs = programs.run(ENGINE, |command| {
+                command.arg("--nocapture");
+            })?;
+            Ok(TestRun::from(runs))
+        })
     } else {
-        (&["--release"], Some("10000"))
+        full_engine_run()
     };
-    let tested = match tested("mainstay-inject", arguments, laws) {
+    let tested = match run {
         Ok(tested) => tested,
         Err(error) => {
             return vec![Row::not_measured(
@@ -216,32 +247,81 @@ fn at_least(tested: &TestRun, claim: &str, count: Option<usize>, unit: &str, wan
     )
 }
 
-/// Tests of the binary: test target, claim, minimum number of tests.
-const COMMANDS: [(&str, &str, usize); 3] = [
-    (
-        "generate",
-        "command line: exit codes, streams, all or nothing",
-        20,
-    ),
-    ("krm", "KRM function", 5),
-    ("helm", "Helm post-renderer, with the real Helm 3 and 4", 4),
+/// A test program of the binary, its claim, and the minimum number of tests.
+struct CommandClaim {
+    program: ProgramName,
+    claim: &'static str,
+    min_tests: usize,
+}
+
+const COMMANDS: &[CommandClaim] = &[
+    CommandClaim {
+        program: command_test("generate"),
+        claim: "command line: exit codes, streams, all or nothing",
+        min_tests: 20,
+    },
+    CommandClaim {
+        program: command_test("krm"),
+        claim: "KRM function",
+        min_tests: 5,
+    },
+    CommandClaim {
+        program: command_test("helm"),
+        claim: "Helm post-renderer, with the real Helm 3 and 4",
+        min_tests: 4,
+    },
 ];
 
+const fn engine_test(target: &'static str) -> ProgramName {
+    ProgramName {
+        package: "mainstay-inject",
+        target,
+    }
+}
+
+const fn command_test(target: &'static str) -> ProgramName {
+    ProgramName {
+        package: "mainstay",
+        target,
+    }
+}
+
+/// Returns the test programs that the quick proof runs.
+pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
+    let commands = COMMANDS.iter().map(|command| command.program);
+    ENGINE.iter().copied().chain(commands)
+}
+
 fn command_rows() -> Vec<Row> {
-    let row = |(file, claim, wanted): &(&str, &str, usize)| match tested("mainstay", &["--test", file], None)
-    {
-        Ok(tested) => {
-            let passed = tested
-                .text
-                .lines()
-                .filter_map(|line| line.strip_prefix("test result: ok. "))
-                .next_back();
-            let count = passed.and_then(|line| line.split(' ').next()?.parse().ok());
-            at_least(&tested, claim, count, "tests", *wanted)
+    let programs = match programs::build() {
+        Ok(programs) => programs,
+        Err(error) => {
+            return vec![Row::not_measured(
+                "command line",
+                "all hold",
+                RowKind::Correctness,
+                &error,
+            )];
         }
-        Err(error) => Row::not_measured(claim, "all hold", RowKind::Correctness, &error),
     };
-    COMMANDS.iter().map(row).collect()
+    COMMANDS.iter().map(|command| command.row(&programs)).collect()
+}
+
+impl CommandClaim {
+    fn row(&self, programs: &Programs) -> Row {
+        match programs.run(&[self.program], |_| ()).map(TestRun::from) {
+            Ok(tested) => {
+                let passed = tested
+                    .text
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("test result: ok. "))
+                    .next_back();
+                let count = passed.and_then(|line| line.split(' ').next()?.parse().ok());
+                at_least(&tested, self.claim, count, "tests", self.min_tests)
+            }
+            Err(error) => Row::not_measured(self.claim, "all hold", RowKind::Correctness, &error),
+        }
+    }
 }
 
 fn bench_rows() -> Vec<Row> {

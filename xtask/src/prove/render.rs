@@ -8,8 +8,10 @@ use mainstay_testkit::repository_root;
 
 use super::fuzzed;
 use super::row::{Row, RowKind};
+use crate::build::{self, Profile};
 use crate::parity::{self, Kind};
-use crate::{bench, build, hostile};
+use crate::programs::{self, ProgramName};
+use crate::{bench, hostile};
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -18,7 +20,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     if !quick {
         rows.extend(bench_rows());
     }
-    rows.extend(hostile_rows());
+    rows.extend(hostile_rows(quick));
     rows.extend(fuzzed::rows(
         |target| !target.starts_with("inject"),
         "no crash",
@@ -90,15 +92,39 @@ fn shapes_row() -> Row {
 }
 
 /// Tests that compare random input with Go or with the real helm.
-const DIFFERENTIAL: &[(&str, &str)] = &[
-    ("mainstay-yaml", "differential"),
-    ("mainstay-template", "differential"),
-    ("mainstay-sprig", "differential"),
-    ("mainstay-sprig", "library"),
-    ("mainstay-chart", "strvals_differential"),
-    ("mainstay-chart", "random_charts"),
-    ("mainstay-chart", "charts"),
+pub(super) const DIFFERENTIAL: &[ProgramName] = &[
+    ProgramName {
+        package: "mainstay-yaml",
+        target: "differential",
+    },
+    ProgramName {
+        package: "mainstay-template",
+        target: "differential",
+    },
+    ProgramName {
+        package: "mainstay-sprig",
+        target: "differential",
+    },
+    ProgramName {
+        package: "mainstay-sprig",
+        target: "library",
+    },
+    ProgramName {
+        package: "mainstay-chart",
+        target: "strvals_differential",
+    },
+    ProgramName {
+        package: "mainstay-chart",
+        target: "random_charts",
+    },
+    ProgramName {
+        package: "mainstay-chart",
+        target: "charts",
+    },
 ];
+
+/// Random cases per differential test in the quick proof.
+const QUICK_CASES: &str = "5000";
 
 fn differential_rows(quick: bool) -> Vec<Row> {
     match count_lines(quick) {
@@ -136,29 +162,47 @@ fn differential_row(name: &str, text: String) -> Row {
 
 /// Returns the lines `differential NAME: N run, N equal` that the tests print.
 fn count_lines(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut command = build::cargo();
-    command.args(["test", "--quiet", "--no-fail-fast"]);
-    // For few cases the test programs that `cargo test --workspace` has built are faster than a release
-    // build.
-    command.arg(if quick { "--workspace" } else { "--release" });
-    for (package, test) in DIFFERENTIAL {
-        if !quick {
-            command.args(["--package", package]);
-        }
-        command.args(["--test", test]);
-    }
-    command
-        .args(["--", "--nocapture"])
-        .current_dir(repository_root())
-        .stderr(Stdio::inherit());
-    command.env("MAINSTAY_CASES", if quick { "5000" } else { "60000" });
-    let output = command.output().context("starting cargo test")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut lines: BTreeMap<_, _> = text.lines().filter_map(parse_count_line).collect();
-    if !output.status.success() {
+    let run = if quick { quick_run()? } else { full_run()? };
+    let mut lines: BTreeMap<_, _> = run.text.lines().filter_map(parse_count_line).collect();
+    if !run.passed {
         lines.insert("cases, all tests".into(), "a test failed: see above".into());
     }
     Ok(lines)
+}
+
+/// Output of the differential tests.
+struct DifferentialRun {
+    text: String,
+    passed: bool,
+}
+
+fn quick_run() -> anyhow::Result<DifferentialRun> {
+    let runs = programs::build()?.run(DIFFERENTIAL, |command| {
+        command.arg("--nocapture").env("MAINSTAY_CASES", QUICK_CASES);
+    })?;
+    Ok(DifferentialRun {
+        text: runs.iter().map(|run| run.output.as_str()).collect(),
+        passed: runs.iter().all(|run| run.passed),
+    })
+}
+
+fn full_run() -> anyhow::Result<DifferentialRun> {
+    let mut command = build::cargo();
+    command.args(["test", "--quiet", "--no-fail-fast", "--release"]);
+    for name in DIFFERENTIAL {
+        command.args(["--package", name.package, "--test", name.target]);
+    }
+    let output = command
+        .args(["--", "--nocapture"])
+        .env("MAINSTAY_CASES", "60000")
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo test")?;
+    Ok(DifferentialRun {
+        text: String::from_utf8_lossy(&output.stdout).into_owned(),
+        passed: output.status.success(),
+    })
 }
 
 fn parse_count_line(line: &str) -> Option<(String, String)> {
@@ -190,9 +234,9 @@ fn bench_rows() -> Vec<Row> {
         .collect()
 }
 
-fn hostile_rows() -> Vec<Row> {
+fn hostile_rows(quick: bool) -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    match hostile::run_all("") {
+    match hostile::run_all("", Profile::for_proof(quick)) {
         Ok(results) => {
             for result in results.iter().filter(|result| result.problem.is_some()) {
                 println!("{result}");

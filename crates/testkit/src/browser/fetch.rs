@@ -28,7 +28,7 @@ pub fn fetch_chromium() -> Result<PathBuf, PeerError> {
     let files = SOURCES.map(|name| sources.join(name));
     let home = cache_home()?
         .join("peers")
-        .join(format!("{NAME}-{}", hash_of(&files)?));
+        .join(format!("{NAME}-{}", hash_of("", &files)?));
     let tree = home.join("tree");
     let binary = tree.join(NAME);
     if binary.exists() {

@@ -1,0 +1,48 @@
+//! Rows about rendering.
+
+use super::{Item, Row, RowKind, integration, unit};
+use crate::parity::{self, Kind};
+
+pub(super) const ITEMS: &[Item] = &[
+    Item {
+        key: "release-build",
+        claim: "rendering: .Capabilities as in a release build of Helm 3 and 4",
+        goal: "all equal",
+        tests: &[
+            integration(
+                "objects_differential",
+                "capabilities_are_those_of_a_release_build",
+            ),
+            unit("mainstay-chart", "kubernetes_versions_may_have_suffixes"),
+        ],
+    },
+    Item {
+        key: "methods",
+        claim: "rendering: methods of the objects that templates see",
+        goal: "all equal to Helm 3 and 4",
+        tests: &[integration(
+            "objects_differential",
+            "objects_have_helms_fields_and_methods",
+        )],
+    },
+    Item {
+        key: "live-memory",
+        claim: "rendering: memory is charged for live values only",
+        goal: "4,000 appends fit",
+        tests: &[],
+    },
+];
+
+/// Returns the rows of the full proof: parity of all edge-case charts.
+pub(super) fn full_rows() -> Vec<Row> {
+    let (claim, goal) = ("rendering: edge-case charts against Helm 3 and 4", "0 different");
+    let arguments = parity::Arguments::default();
+    vec![match parity::find(&arguments) {
+        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
+        Ok(findings) => {
+            let count = findings.counts.get(&Kind::EdgeCase).copied().unwrap_or_default();
+            let figure = format!("{} compared, {} different", count.run, count.different);
+            Row::correct(claim, figure, goal, count.run > 0 && count.different == 0)
+        }
+    }]
+}
