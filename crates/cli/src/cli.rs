@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, demo, generate, migration, operator, rehearse, revision, sandbox, status,
+    charts, completion, crds, generate, man, manifest, migration, operator, profile, revision, status,
     template, version,
 };
+#[cfg(feature = "simulator")]
+use crate::commands::{demo, rehearse, sandbox};
 use crate::error::CliError;
 use crate::ui::style::Color;
 
@@ -23,6 +25,7 @@ use crate::ui::style::Color;
   mainstay demo
   mainstay template istiod ./charts/istiod -n istio-system
   mainstay generate --check --diff k8s/
+  mainstay manifest generate -f mesh.yaml
   mainstay charts list
   mainstay status --context prod
   mainstay migration plan --to v1.29.1
@@ -41,12 +44,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "simulator")]
     /// Show an Istio upgrade of twelve workloads on an embedded cluster
     Demo(demo::Args),
     /// Render a chart, byte for byte like `helm template`
     Template(Box<template::Args>),
     /// Inject initializer and service mesh into manifests
     Generate(Box<generate::Args>),
+    /// Generate and check the objects of `IstioOperator` files
+    Manifest(manifest::Args),
+    /// List, print and compare configuration profiles
+    Profile(profile::Args),
     /// List, show and add Istio chart versions
     Charts(charts::Args),
     /// Show mesh status
@@ -55,16 +63,20 @@ enum Command {
     Revision(Box<revision::Args>),
     /// Plan, watch and control the migration of workloads to a new revision
     Migration(Box<migration::Args>),
+    #[cfg(feature = "simulator")]
     /// Rehearse an upgrade on a copy of the cluster
     Rehearse(Box<rehearse::Args>),
     /// Print or install custom resource definitions
     Crds(crds::Args),
     /// Run the operator
     Operator(operator::Args),
+    #[cfg(feature = "simulator")]
     /// Run a simulated Kubernetes cluster on this machine
     Sandbox(sandbox::Args),
     /// Print a shell completion script
     Completion(completion::Args),
+    /// Write the man pages
+    Man(man::Args),
     /// Print version information
     Version(version::Args),
 }
@@ -78,18 +90,24 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     let cli = Cli::from_arg_matches(&matches)?;
     cli.color.choose();
     match cli.command {
+        #[cfg(feature = "simulator")]
         Command::Demo(it) => demo::run(&it),
         Command::Template(it) => template::run(&it),
         Command::Generate(it) => generate::run(&it),
+        Command::Manifest(it) => manifest::run(&it),
+        Command::Profile(it) => profile::run(&it),
         Command::Charts(it) => charts::run(&it),
         Command::Status(it) => status::run(&it),
         Command::Revision(it) => revision::run(&it),
         Command::Migration(it) => migration::run(&it),
+        #[cfg(feature = "simulator")]
         Command::Rehearse(it) => rehearse::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Operator(it) => operator::run(&it),
+        #[cfg(feature = "simulator")]
         Command::Sandbox(it) => sandbox::run(&it),
         Command::Completion(it) => completion::run(&it, command()),
+        Command::Man(it) => man::run(&it, command()),
         Command::Version(it) => version::run(&it),
     }
 }
@@ -97,7 +115,12 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
 /// Usage errors of `generate` exit with 2, because 1 means "would change".
 fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
     let error = CliError::from(error);
-    let generating = argv.iter().skip(1).any(|word| word == "generate");
+    let is_word = |word: &&OsString| !word.to_string_lossy().starts_with('-');
+    let generating = argv
+        .iter()
+        .skip(1)
+        .find(is_word)
+        .is_some_and(|word| word == "generate");
     if generating {
         error.unless_quiet_exit(2)
     } else {

@@ -267,7 +267,7 @@ fn in_file(file: &str, error: &ValuesError) -> Option<SourceLocation> {
         }
         _ => return None,
     };
-    let text = std::fs::read(file).unwrap_or_default();
+    let text = crate::input::read_again(file).unwrap_or_default();
     let source = text
         .split(|byte| *byte == b'\n')
         .nth(line.saturating_sub(1))

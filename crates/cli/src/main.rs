@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod error;
 mod host;
+mod input;
 mod kubeconfig;
 mod remote;
 mod report;

@@ -33,7 +33,12 @@ pub(crate) enum Source {
     /// A Helm repository: `index.yaml` and archives.
     Repository(Address),
     /// An OCI registry: one repository per chart, one tag per version.
-    Registry(Address),
+    Registry {
+        /// Its address.
+        address: Address,
+        /// Hosts besides the registry's own that may issue tokens.
+        token_hosts: Vec<String>,
+    },
 }
 
 /// A release chart and the digest of the archive it came in.
@@ -53,9 +58,23 @@ impl Source {
         match text.strip_prefix("oci://") {
             Some(rest) => {
                 let scheme = if plain_http { "http" } else { "https" };
-                Address::parse(&format!("{scheme}://{rest}"), plain_http).map(Self::Registry)
+                Ok(Self::Registry {
+                    address: Address::parse(&format!("{scheme}://{rest}"), plain_http)?,
+                    token_hosts: Vec::new(),
+                })
             }
             None => Address::parse(text, plain_http).map(Self::Repository),
+        }
+    }
+
+    /// Allows a registry to request tokens from `hosts`, besides its own.
+    pub(crate) fn with_token_hosts(self, hosts: &[String]) -> Self {
+        match self {
+            Self::Registry { address, .. } => Self::Registry {
+                address,
+                token_hosts: hosts.to_vec(),
+            },
+            repository @ Self::Repository(_) => repository,
         }
     }
 
@@ -68,13 +87,20 @@ impl Source {
     ) -> Result<Vec<Pulled>, RemoteError> {
         let index = match self {
             Self::Repository(address) => Some(helm_repo::Index::fetch(client, address)?),
-            Self::Registry(_) => None,
+            Self::Registry { .. } => None,
         };
         let mut pulled = Vec::new();
         for chart in CHARTS {
             progress.step(&format!("pulling {chart} {version}"));
             let (bytes, digest) = match (self, &index) {
-                (Self::Registry(address), _) => oci::fetch(client, address, chart, version)?,
+                (Self::Registry { address, token_hosts }, _) => {
+                    let registry = oci::Registry {
+                        client,
+                        address,
+                        token_hosts,
+                    };
+                    registry.fetch(chart, version)?
+                }
                 (_, Some(index)) => index.fetch_chart(client, chart, version)?,
                 (Self::Repository(_), None) => continue,
             };

@@ -80,6 +80,15 @@ impl Address {
         self.path.trim_matches('/')
     }
 
+    /// Returns the host without the port.
+    pub(crate) fn host(&self) -> &str {
+        match self.authority.rsplit_once(':') {
+            // The colon may be part of an IPv6 address.
+            Some((host, port)) if !port.contains(']') => host,
+            _ => &self.authority,
+        }
+    }
+
     /// Reports whether credentials for this address may be sent to `other`.
     pub(crate) fn same_host(&self, other: &Self) -> bool {
         (self.secure, &self.authority) == (other.secure, &other.authority)

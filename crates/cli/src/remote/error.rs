@@ -23,6 +23,8 @@ pub(crate) enum RemoteError {
         target: String,
         reason: &'static str,
     },
+    #[error("{address} requires a token from another host, {host}")]
+    TokenHost { address: String, host: String },
     #[error("{address} requires a login: {reason}")]
     Login { address: String, reason: String },
     #[error("cannot read {address}: {reason}")]
@@ -80,6 +82,7 @@ impl RemoteError {
             }
             Self::NoVersion { newest, .. } if !newest.is_empty() => format!("use one of the newest versions: {}", newest.join(", ")),
             Self::Digest { .. } => "check the source: the response is not the published archive; nothing was written".into(),
+            Self::TokenHost { host, .. } => format!("use --token-host {host} if you trust it; nothing was written"),
             Self::Certificates(_) => "install the ca-certificates package, or set SSL_CERT_FILE".into(),
             Self::Address { .. } => "use https://HOST/PATH of a Helm repository or oci://HOST/PATH of a registry".into(),
             _ => "nothing was written".into(),

@@ -11,6 +11,15 @@ use super::http::{Client, is_sha256, verify};
 /// Maximum size of an index; Istio's is about 1 MiB.
 const MAX_INDEX: u64 = 32 << 20;
 
+/// Limits of an index. The nodes of a document take more memory than its text.
+fn budget() -> Budget {
+    Budget {
+        nodes: 800_000,
+        alias_expansion: 0,
+        ..Budget::default()
+    }
+}
+
 /// Index of a repository.
 pub(crate) struct Index {
     /// Address of `index.yaml` after redirects; links are relative to it.
@@ -23,7 +32,7 @@ impl Index {
     pub(crate) fn fetch(client: &Client, repository: &Address) -> Result<Self, RemoteError> {
         let reply = client.get(&repository.below("index.yaml"), &[], MAX_INDEX)?;
         let address = reply.address.clone();
-        let content = parse(reply.success()?, &Budget::default());
+        let content = parse(reply.success()?, &budget());
         let content = content.map_err(|error| RemoteError::Malformed {
             address: address.to_string(),
             reason: error.to_string(),

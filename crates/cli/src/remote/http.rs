@@ -72,14 +72,25 @@ impl Client {
         headers: &[(&str, &str)],
         limit: u64,
     ) -> Result<Reply, RemoteError> {
+        self.get_within(address, headers, limit, &|_| true)
+    }
+
+    /// Requests `address` as [`Client::get`] does; redirects must stay within the `allowed` addresses.
+    pub(crate) fn get_within(
+        &self,
+        address: &Address,
+        headers: &[(&str, &str)],
+        limit: u64,
+        allowed: &dyn Fn(&Address) -> bool,
+    ) -> Result<Reply, RemoteError> {
         let mut at = address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let allowed = headers
+            let headers = headers
                 .iter()
                 .filter(|(name, _)| *name != "authorization" || at.same_host(address));
-            let response = self.send(&at, allowed)?;
+            let response = self.send(&at, headers)?;
             match redirect(&response) {
-                Some(target) => at = follow(&at, &target)?,
+                Some(target) => at = follow(&at, &target, allowed)?,
                 None => return reply(at, response, limit),
             }
         }
@@ -127,13 +138,18 @@ fn redirect(response: &Response<ureq::Body>) -> Option<String> {
     moved.then(|| target.to_owned())
 }
 
-fn follow(at: &Address, target: &str) -> Result<Address, RemoteError> {
+fn follow(at: &Address, target: &str, allowed: &dyn Fn(&Address) -> bool) -> Result<Address, RemoteError> {
     let rejected = |reason| RemoteError::Redirect {
         address: at.to_string(),
         target: target.chars().take(200).collect(),
         reason,
     };
-    at.join(target).map_err(rejected)
+    let next = at.join(target).map_err(rejected)?;
+    if allowed(&next) {
+        Ok(next)
+    } else {
+        Err(rejected("another host"))
+    }
 }
 
 fn reply(address: Address, mut response: Response<ureq::Body>, limit: u64) -> Result<Reply, RemoteError> {

@@ -15,14 +15,33 @@ const MANIFESTS: &str =
 /// Maximum size of a manifest; registries reject larger ones.
 const MAX_MANIFEST: u64 = 4 << 20;
 
-/// Downloads the archive of a chart; returns it with its digest.
-pub(crate) fn fetch(
-    client: &Client,
-    registry: &Address,
-    chart: &str,
-    version: &Version,
-) -> Result<(Vec<u8>, String), RemoteError> {
-    let mut session = Session { client, token: None };
+/// A registry and the hosts that it may request tokens from.
+pub(crate) struct Registry<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) address: &'a Address,
+    /// Hosts besides the registry's own.
+    pub(crate) token_hosts: &'a [String],
+}
+
+impl Registry<'_> {
+    /// Downloads the archive of a chart; returns it with its digest.
+    pub(crate) fn fetch(&self, chart: &str, version: &Version) -> Result<(Vec<u8>, String), RemoteError> {
+        let session = Session {
+            registry: self,
+            token: None,
+        };
+        fetch(session, chart, version)
+    }
+
+    /// Whether a token may be requested from `realm`.
+    fn allows(&self, realm: &Address) -> bool {
+        let host = realm.host();
+        host == self.address.host() || self.token_hosts.iter().any(|allowed| allowed == host)
+    }
+}
+
+fn fetch(mut session: Session<'_>, chart: &str, version: &Version) -> Result<(Vec<u8>, String), RemoteError> {
+    let registry = session.registry.address;
     let repository = Repository {
         registry,
         name: format!("{}/{chart}", registry.bare_path())
@@ -135,7 +154,7 @@ impl Layer {
 
 /// Requests with an anonymous token, if the registry requires one.
 struct Session<'a> {
-    client: &'a Client,
+    registry: &'a Registry<'a>,
     token: Option<String>,
 }
 
@@ -146,7 +165,7 @@ impl Session<'_> {
             return Ok(reply);
         }
         let challenge = reply.header("www-authenticate").unwrap_or_default().to_owned();
-        self.token = Some(fetch_token(self.client, address, &challenge)?);
+        self.token = Some(fetch_token(self.registry, address, &challenge)?);
         self.send(address, accept, limit)
     }
 
@@ -155,14 +174,14 @@ impl Session<'_> {
         let accept = accept.map(|accept| ("accept", accept));
         let authorization = bearer.as_deref().map(|bearer| ("authorization", bearer));
         let headers: Vec<(&str, &str)> = accept.into_iter().chain(authorization).collect();
-        self.client.get(address, &headers, limit)
+        self.registry.client.get(address, &headers, limit)
     }
 }
 
 const MAX_TOKEN: u64 = 64 << 10;
 
 /// Requests an anonymous token for `Bearer realm="…",service="…",scope="…"`.
-fn fetch_token(client: &Client, address: &Address, challenge: &str) -> Result<String, RemoteError> {
+fn fetch_token(registry: &Registry<'_>, address: &Address, challenge: &str) -> Result<String, RemoteError> {
     let login = |reason: &str| RemoteError::Login {
         address: address.to_string(),
         reason: reason.to_owned(),
@@ -186,7 +205,15 @@ fn fetch_token(client: &Client, address: &Address, challenge: &str) -> Result<St
     let realm = address
         .join(&format!("{realm}{separator}{}", query.join("&")))
         .map_err(login)?;
-    let reply = client.get(&realm, &[], MAX_TOKEN)?;
+    if !registry.allows(&realm) {
+        return Err(RemoteError::TokenHost {
+            address: address.to_string(),
+            host: realm.host().to_owned(),
+        });
+    }
+    let reply = registry
+        .client
+        .get_within(&realm, &[], MAX_TOKEN, &|next| registry.allows(next))?;
     if reply.status != 200 {
         return Err(login(&format!("{realm} responded with status {}", reply.status)));
     }

@@ -188,6 +188,64 @@ fn a_required_login_is_reported() {
     );
 }
 
+#[test]
+fn tokens_come_from_the_registrys_own_host_only() {
+    let user = User::new("realm");
+    let (server, address) = registry();
+    let other = Server::start();
+    let elsewhere = format!("localhost:{}", other.host.rsplit(':').next().unwrap());
+    other.put("/token?", Response::of("{\"token\":\"t0k\"}"));
+    let at = format!("http://{}{}", server.host, manifest_path("base"));
+    let guard = |realm: &str| {
+        let challenge = format!("Bearer realm=\"{realm}\"");
+        for name in CHARTS {
+            let bytes = tgz(&chart(name, VERSION));
+            let manifest = format!(
+                "{{\"layers\":[{{\"mediaType\":\"{LAYER}\",\"digest\":\"sha256:{}\",\"size\":{}}}]}}",
+                sha256(&bytes),
+                bytes.len()
+            );
+            let guarded = Some(("bearer t0k".to_owned(), challenge.clone()));
+            server.put(
+                manifest_path(name),
+                Response {
+                    guarded,
+                    ..Response::of(manifest)
+                },
+            );
+        }
+    };
+    guard(&format!("http://{elsewhere}/token"));
+    user.check_rejected(
+        &address,
+        &format!("{at} requires a token from another host, localhost"),
+    );
+    // A redirect of the registry's own realm does not lead there either.
+    let moved = Response::status(302).header("location", &format!("http://{elsewhere}/token?"));
+    server.put("/token?", moved);
+    guard(&format!("http://{}/token", server.host));
+    user.check_rejected(
+        &address,
+        &format!(
+            "http://{}/token? redirects to \"http://{elsewhere}/token?\": another host",
+            server.host
+        ),
+    );
+    assert_eq!(other.asked(), Vec::<String>::new());
+    guard(&format!("http://{elsewhere}/token"));
+    let arguments = [
+        "charts",
+        "pull",
+        VERSION,
+        &address,
+        "--plain-http",
+        "--token-host",
+    ];
+    let (code, _, err) = user.run(&[&arguments[..], &["localhost"]].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(other.asked().iter().all(|path| path.starts_with("/token?")));
+}
+
 /// A pulled release equals the embedded one in charts and derived edits.
 #[test]
 fn an_embedded_release_pulled_again_is_the_same() {

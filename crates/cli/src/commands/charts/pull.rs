@@ -37,6 +37,10 @@ pub(crate) struct Args {
     #[arg(long)]
     plain_http: bool,
 
+    /// Request registry tokens also from this host (repeatable); by default only from the registry's own
+    #[arg(long, value_name = "HOST")]
+    token_host: Vec<String>,
+
     /// Write to this directory instead of the user's catalog; use it with --charts
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -51,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .as_deref()
         .or(args.repo.as_deref())
         .unwrap_or(DEFAULT_REPOSITORY);
-    let source = Source::parse(address, args.plain_http)?;
+    let source = Source::parse(address, args.plain_http)?.with_token_hosts(&args.token_host);
     let progress = Progress::start();
     let pulled = source.pull(&Client::new()?, &version, &progress)?;
     let note = provenance(address, &pulled);
