@@ -1,7 +1,7 @@
 //! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`.
 //!
-//! The lines are stacked in one tall group that moves up whenever a line is printed, so the image is animated in
-//! a browser without scripts.
+//! The lines are stacked in one tall group that moves up whenever a line is printed, so the image is animated
+//! in a browser without scripts.
 
 mod svg;
 

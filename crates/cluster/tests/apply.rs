@@ -555,7 +555,7 @@ async fn remove(fixture: &mut Fixture) -> bool {
         Ok(changes) => (changes, true),
         Err(stopped) => (stopped.changes, false),
     };
-    fixture.live.record(&changes);
+    fixture.live.record_all(&changes);
     is_done
 }
 
