@@ -301,7 +301,7 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
     let stored = call(&client, "GET", web, &Value::Null).await;
     assert_eq!(
         stored["metadata"]["annotations"]["sailoperator.io/migration"],
-        Value::Null
+        "retry"
     );
 }
 

@@ -190,15 +190,28 @@ async fn what_others_own_is_never_removed() {
     kept.push(other_namespace);
     let mut no_release = like("no-release");
     no_release["metadata"]["annotations"] = json!({});
+    no_release["metadata"]["labels"] = json!({"managed-by": "sail-operator"});
     kept.push(no_release);
+    // The inventory label alone still identifies it.
+    let mut no_annotations = like("no-annotations");
+    no_annotations["metadata"]["annotations"] = json!({});
     let mut by_policy = like("by-policy");
     by_policy["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
-    for object in kept.iter().chain([&by_policy, &like("leftover")]) {
+    for object in kept
+        .iter()
+        .chain([&by_policy, &like("leftover"), &no_annotations])
+    {
         fixture.make(object).await;
     }
     fixture.restart().await;
     let found = install(&mut fixture, rendered("get")).await.unwrap();
-    assert_eq!(found, ["Deleted ConfigMap leftover: not wanted any more"]);
+    assert_eq!(
+        found,
+        [
+            "Deleted ConfigMap leftover: not wanted any more",
+            "Deleted ConfigMap no-annotations: not wanted any more",
+        ]
+    );
     fixture.uninstall(RELEASE).await;
     assert!(
         fixture.get(&by_policy).await.is_none(),

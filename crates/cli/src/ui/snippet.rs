@@ -41,7 +41,7 @@ pub(crate) fn draw(excerpt: &Excerpt<'_>, mark: Mark) -> String {
         None => snippet.annotation(AnnotationKind::Visible.span(0..0)),
     };
     let group = Group::with_level(level).element(snippet);
-    let text = Renderer::styled().render(&[group]);
+    let text = Renderer::styled().term_width(MAX_WIDTH).render(&[group]);
     let lines = text.lines().flat_map(|line| [line, "\n"]);
     lines.collect()
 }
@@ -49,6 +49,9 @@ pub(crate) fn draw(excerpt: &Excerpt<'_>, mark: Mark) -> String {
 /// Characters of a source line before and after the caret that are shown.
 const SHOWN_BEFORE: usize = 120;
 const SHOWN_AFTER: usize = 120;
+
+/// Width of the drawing, so that the renderer does not cut the shown part again.
+const MAX_WIDTH: usize = 2 * (SHOWN_BEFORE + SHOWN_AFTER);
 
 /// The shown part of a source line.
 struct Clipped {

@@ -37,7 +37,8 @@ impl User {
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+        let messages = without_progress(&text(done.stderr));
+        (done.status.code().unwrap(), text(done.stdout), messages)
     }
 
     pub(crate) fn pull(&self, source: &str) -> (i32, String, String) {
@@ -61,6 +62,13 @@ impl Drop for User {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Removes the progress lines, which appear only on a slow machine.
+fn without_progress(messages: &str) -> String {
+    let is_progress = |line: &str| line.starts_with("pulling ") && line.trim_end().ends_with("s)");
+    let lines = messages.split_inclusive('\n');
+    lines.filter(|line| !is_progress(line)).collect()
 }
 
 /// Every file below `top`, by its path from there.
