@@ -185,7 +185,21 @@ impl Programs {
             .iter()
             .map(|name| self.find(*name))
             .collect::<Result<_, _>>()?;
-        run_concurrently(&programs, configure)
+        run_concurrently(&programs, |_, command| configure(command))
+    }
+
+    /// Runs the programs for which `filters` returns names of tests, with only those tests and their output.
+    pub(crate) fn run_tests(
+        &self,
+        filters: impl Fn(&Program) -> Vec<&'static str> + Sync,
+    ) -> anyhow::Result<Vec<TestRun>> {
+        let mut programs: Vec<&Program> = self.tests.iter().filter(|it| !filters(it).is_empty()).collect();
+        programs.sort_by_key(|program| start_rank(&program.target));
+        run_concurrently(&programs, |program, command| {
+            command
+                .args(["--format=pretty", "--show-output"])
+                .args(filters(program));
+        })
     }
 
     /// Runs every program that is not in `skipped`, prints the output of those that fail, the longest
@@ -194,7 +208,7 @@ impl Programs {
         let is_skipped = |program: &&Program| skipped.iter().any(|name| program.is(*name));
         let mut wanted: Vec<&Program> = self.tests.iter().filter(|program| !is_skipped(program)).collect();
         wanted.sort_by_key(|program| start_rank(&program.target));
-        let mut runs = run_concurrently(&wanted, |_| ())?;
+        let mut runs = run_concurrently(&wanted, |_, _| ())?;
         runs.sort_by_key(|run| std::cmp::Reverse(run.duration));
         println!("\nlongest test programs:");
         for run in runs.iter().take(12) {
@@ -228,13 +242,13 @@ fn start_rank(target: &str) -> usize {
 
 fn run_concurrently(
     programs: &[&Program],
-    configure: impl Fn(&mut Command) + Sync,
+    configure: impl Fn(&Program, &mut Command) + Sync,
 ) -> anyhow::Result<Vec<TestRun>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     let worker = || {
         while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let run = program.run(&configure);
+            let run = program.run(|command| configure(program, command));
             if let Ok(run) = &run {
                 print_run(run);
             }

@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
 /// Returns the test programs of `cargo test --workspace` that the quick proofs of CI run.
 pub(crate) fn quick_programs() -> BTreeSet<ProgramName> {
     let render = render::DIFFERENTIAL.iter().copied();
-    render.chain(inject::quick_programs()).collect()
+    let inject = inject::quick_programs();
+    render.chain(inject).chain(manifest::quick_programs()).collect()
 }
 
 /// Collects and prints the rows and writes `target/prove/NAME.json`.

@@ -29,7 +29,13 @@ const PEERS: [&str; 16] = [
 ];
 
 /// Proofs whose quick share runs in CI, with their budgets in minutes.
-const PROOFS: &[(&str, u64)] = &[("render", 4), ("clusters", 3), ("inject", 1)];
+const PROOFS: &[(&str, u64)] = &[
+    ("render", 4),
+    ("clusters", 3),
+    ("inject", 1),
+    ("manifest", 2),
+    ("harden", 3),
+];
 
 /// Runs all steps and prints their durations.
 pub(crate) fn run() -> anyhow::Result<()> {

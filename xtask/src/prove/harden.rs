@@ -10,13 +10,13 @@ mod rendering;
 mod sandbox;
 mod security;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 
-use super::operator::Ran;
 use super::operator::session::Session;
 use super::row::{Row, RowKind};
+use crate::programs::{self, Program};
 
 /// A class of defect and the tests that would find it.
 struct Item {
@@ -28,9 +28,9 @@ struct Item {
 }
 
 /// A test that decides an item.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Test {
-    /// A test of an integration test target; target names are unique in the workspace.
+    /// A test of the integration test targets with this name.
     Integration {
         target: &'static str,
         name: &'static str,
@@ -64,7 +64,13 @@ const AREAS: &[&[Item]] = &[
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let items: Vec<&Item> = AREAS.iter().copied().flatten().collect();
     let sessions = Sessions::run(&items);
-    let mut rows: Vec<Row> = items.iter().map(|item| sessions.row(item)).collect();
+    let mut rows: Vec<Row> = items
+        .iter()
+        .map(|item| match &sessions {
+            Ok(sessions) => sessions.row(item),
+            Err(error) => item.not_measured(error),
+        })
+        .collect();
     rows.push(security::hostile_row(quick));
     if !quick {
         rows.extend(rendering::full_rows());
@@ -72,58 +78,49 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// The runs of integration and unit tests.
-struct Sessions {
-    integration: Ran,
-    unit: Ran,
-}
+/// Results of the tests by name of the program that contains them.
+struct Sessions(BTreeMap<String, Session>);
 
 impl Sessions {
-    fn run(items: &[&Item]) -> Self {
+    /// Runs only the tests of `items`, in the programs that `cargo test --workspace` builds.
+    fn run(items: &[&Item]) -> anyhow::Result<Self> {
         let tests = || items.iter().flat_map(|item| item.tests);
-        let (mut targets, mut packages) = (BTreeSet::new(), BTreeSet::new());
-        for test in tests() {
-            match test {
-                Test::Integration { target, .. } => targets.insert(*target),
-                Test::Unit { package, .. } => packages.insert(*package),
-            };
-        }
-        let names = |wanted: bool| {
-            let is_wanted = move |test: &&Test| matches!(test, Test::Integration { .. }) == wanted;
-            tests().filter(is_wanted).map(|test| test.name())
+        let filters = |program: &Program| {
+            let contained = tests().filter(|test| test.may_be_in(&program.package, &program.target));
+            contained.map(|test| test.name()).collect()
         };
-        Self {
-            integration: run("--test", &targets, &["--workspace"], names(true)),
-            unit: run("--package", &packages, &["--lib", "--bins"], names(false)),
-        }
+        let runs = programs::build()?.run_tests(filters)?;
+        let sessions = runs.into_iter().map(|run| {
+            let session = Session::parse(run.output).with_context(|| run.name.clone())?;
+            Ok((run.name, session))
+        });
+        Ok(Self(sessions.collect::<anyhow::Result<_>>()?))
     }
 
     fn row(&self, item: &Item) -> Row {
-        let not_measured =
-            |error: &anyhow::Error| Row::not_measured(item.claim, item.goal, RowKind::Correctness, error);
         if item.tests.is_empty() {
-            return not_measured(&anyhow!("no test yet"));
+            return item.not_measured(&anyhow!("no test yet"));
         }
-        let mut passed = 0;
-        let mut printed = None;
-        for test in item.tests {
-            let session = match self.session(*test) {
-                Ok(session) => session,
-                Err(error) => return not_measured(error),
-            };
-            passed += usize::from(session.passed(test.name()));
-            printed = printed.or_else(|| session.after(&format!("harden {}: ", item.key)));
-        }
+        let passed = item.tests.iter().filter(|test| self.passed(**test)).count();
+        let prefix = format!("harden {}: ", item.key);
+        let printed = self.0.values().find_map(|session| session.after(&prefix));
         let counts = format!("{passed} of {} tests pass", item.tests.len());
         let figure = printed.map_or(counts.clone(), |printed| format!("{printed}; {counts}"));
         Row::correct(item.claim, figure, item.goal, passed == item.tests.len())
     }
 
-    fn session(&self, test: Test) -> &Ran {
-        match test {
-            Test::Integration { .. } => &self.integration,
-            Test::Unit { .. } => &self.unit,
-        }
+    /// Whether the test was found and passed.
+    fn passed(&self, test: Test) -> bool {
+        self.0.iter().any(|(program, session)| {
+            let (package, target) = program.split_once(' ').unwrap_or_default();
+            test.may_be_in(package, target) && session.passed(test.name())
+        })
+    }
+}
+
+impl Item {
+    fn not_measured(&self, error: &anyhow::Error) -> Row {
+        Row::not_measured(self.claim, self.goal, RowKind::Correctness, error)
     }
 }
 
@@ -133,22 +130,14 @@ impl Test {
             Self::Integration { name, .. } | Self::Unit { name, .. } => name,
         }
     }
-}
 
-/// Runs the tests called `names` of the targets or packages that `option` selects.
-fn run<'a>(
-    option: &'a str,
-    selected: &BTreeSet<&'a str>,
-    rest: &[&'a str],
-    names: impl Iterator<Item = &'a str>,
-) -> Ran {
-    if selected.is_empty() {
-        return Err(anyhow!("no test yet"));
+    /// Whether a test program may contain this test. Unit tests are in the program of the crate itself.
+    fn may_be_in(self, program_package: &str, program_target: &str) -> bool {
+        match self {
+            Self::Integration { target, .. } => target == program_target,
+            Self::Unit { package, .. } => {
+                package == program_package && package.replace('-', "_") == program_target.replace('-', "_")
+            }
+        }
     }
-    let mut arguments = vec!["test", "--quiet", "--no-fail-fast"];
-    arguments.extend(rest);
-    arguments.extend(selected.iter().flat_map(|name| [option, name]));
-    arguments.extend(["--", "--format=pretty", "--show-output"]);
-    arguments.extend(names);
-    Session::run(&arguments, &[])
 }

@@ -1,13 +1,12 @@
 //! Proof of the `IstioOperator` engine: equality with istioctl, golden cases, validation, limits, speed.
 
-use std::process::Stdio;
-
 use anyhow::{Context, ensure};
-use mainstay_testkit::{peer, repository_root};
+use mainstay_testkit::peer;
 
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
 use crate::measure::{Cost, measured};
+use crate::programs::{self, ProgramName};
 
 /// A test of `mainstay-manifest` that prints `MARK: N run, M WORD`.
 struct Counted {
@@ -72,27 +71,32 @@ fn counted_row(counted: &Counted) -> Row {
     }
 }
 
+/// Returns the test programs that the quick proof runs.
+pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
+    let quick = COUNTED.iter().filter(|counted| counted.test != "golden");
+    quick.map(|counted| program(counted.test))
+}
+
+const fn program(target: &'static str) -> ProgramName {
+    ProgramName {
+        package: "mainstay-manifest",
+        target,
+    }
+}
+
 /// Runs a test and returns the numbers that it prints.
 fn run_test(counted: &Counted) -> anyhow::Result<(usize, usize)> {
-    let output = build::cargo()
-        .args(["test", "--package", "mainstay-manifest", "--test", counted.test])
-        .args(["--", "--nocapture"])
-        .current_dir(repository_root())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo test")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find_map(|line| line.split_once(counted.mark));
+    let runs = programs::build()?.run(&[program(counted.test)], |command| {
+        command.arg("--nocapture");
+    })?;
+    let run = runs.first().context("the test did not run")?;
+    let line = run.output.lines().find_map(|line| line.split_once(counted.mark));
     let (_, counts) = line.with_context(|| format!("the test {} prints no count", counted.test))?;
     let mut numbers = counts.split_whitespace().filter_map(|word| word.parse().ok());
-    let run = numbers.next().context("no number of runs")?;
+    let total = numbers.next().context("no number of runs")?;
     let good: usize = numbers.next().context("no number of equal runs")?;
-    ensure!(
-        output.status.success() || good < run,
-        "the test {} failed",
-        counted.test
-    );
-    Ok((run, good))
+    ensure!(run.passed || good < total, "the test {} failed", counted.test);
+    Ok((total, good))
 }
 
 /// Profiles whose generation is measured.

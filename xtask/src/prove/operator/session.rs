@@ -87,6 +87,11 @@ impl Session {
             output.push('\n');
         }
         child.wait().context("waiting for cargo test")?;
+        Self::parse(output)
+    }
+
+    /// Parses the output of finished test programs.
+    pub(in crate::prove) fn parse(output: String) -> anyhow::Result<Self> {
         if !output.contains("\ntest result: ") {
             bail!("the test program did not finish");
         }
