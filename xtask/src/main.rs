@@ -11,6 +11,7 @@ mod charts;
 mod codegen;
 mod deny;
 mod dist;
+mod docs;
 mod fuzz;
 mod hostile;
 mod inject_bench;
@@ -24,6 +25,7 @@ mod run;
 mod table;
 mod test;
 mod tidy;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -61,6 +63,8 @@ enum Task {
     Picture(picture::Arguments),
     /// Build the files of a release
     Dist,
+    /// Build the documentation as a book into `target/docs`, with the generated references
+    Docs,
     /// Compare `mainstay template` with the real helm, byte for byte
     Parity(parity::Arguments),
     /// Run a proof and print one row per claim
@@ -104,6 +108,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Advisories => deny::check_advisories(),
         Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist => dist::run(),
+        Task::Docs => docs::run(),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),

@@ -2,6 +2,7 @@
 //! location.
 
 mod layers;
+mod links;
 mod scan;
 mod source;
 mod words;
@@ -53,8 +54,31 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         let path = path.display().to_string();
         findings.extend(source::check(&path, &text));
         findings.extend(vocabulary.check(&path, &text));
+        findings.extend(links::check(root, &path, &text));
     }
     Ok(findings)
+}
+
+/// Returns the dead links of the Markdown files below `directory`, as text.
+pub(crate) fn check_links(directory: &Path) -> anyhow::Result<Vec<String>> {
+    let mut findings = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(next) = directories.pop() {
+        for entry in std::fs::read_dir(next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(directory)?.display().to_string();
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            findings.extend(links::check(directory, &name, &text));
+        }
+    }
+    let texts = findings
+        .iter()
+        .map(|it| format!("{}: {}", it.location, it.message));
+    Ok(texts.collect())
 }
 
 /// Returns the files that git tracks, and new files that it does not ignore.

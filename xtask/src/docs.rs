@@ -1,0 +1,204 @@
+//! `cargo xtask docs`: builds the documentation as a book into `target/docs/book`.
+//!
+//! Its pages are `docs/`, those at the top of the repository, and references that are generated from the
+//! command tree and the CRDs.
+
+mod crds;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use mainstay_testkit::repository_root;
+use serde_json::Value;
+
+use crate::build::{self, Profile};
+use crate::tidy;
+use crate::tool::Tool;
+
+const MDBOOK: Tool = Tool {
+    name: "mdbook",
+    version: "0.5.4",
+    options: &["--no-default-features", "--features", "search"],
+};
+
+/// Settings of the book.
+const BOOK: &str =
+    "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\n";
+
+/// The table of contents, without the generated pages of kinds.
+const SUMMARY: &str = include_str!("docs/summary.txt");
+
+/// Pages at the top of the repository, with their names in the book.
+const TOP_PAGES: &[(&str, &str)] = &[
+    ("README.md", "index.md"),
+    ("ARCHITECTURE.md", "ARCHITECTURE.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
+    ("COMPATIBILITY.md", "COMPATIBILITY.md"),
+    ("CONTRIBUTING.md", "CONTRIBUTING.md"),
+    ("SECURITY.md", "SECURITY.md"),
+];
+
+/// Directories with the CRDs that are installed.
+const DEFINITIONS: &[&str] = &["deploy/chart/crds", "deploy/delivery"];
+
+/// Assembles the sources, checks their links and builds the book.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let root = repository_root();
+    let directory = root.join("target/docs");
+    let source = directory.join("src");
+    if source.exists() {
+        fs::remove_dir_all(&source)?;
+    }
+    fs::create_dir_all(source.join("reference"))?;
+    fs::write(directory.join("book.toml"), BOOK)?;
+    fs::write(source.join("SUMMARY.md"), SUMMARY)?;
+    copy_pages(&root, &source)?;
+    write_references(&root, &source)?;
+    check_links(&source)?;
+    build_book(&directory)
+}
+
+/// Copies all pages, with links that fit the flat directory.
+fn copy_pages(root: &Path, source: &Path) -> anyhow::Result<()> {
+    for (page, name) in TOP_PAGES {
+        let text = fs::read_to_string(root.join(page)).with_context(|| (*page).to_owned())?;
+        fs::write(source.join(name), relink(&text, ""))?;
+    }
+    for entry in fs::read_dir(root.join("docs"))? {
+        let path = entry?.path();
+        let name = path.file_name().context("a file without a name")?.to_owned();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("md") => fs::write(source.join(&name), relink(&fs::read_to_string(&path)?, "docs/"))?,
+            Some(_) => fs::write(source.join(&name), fs::read(&path)?)?,
+            None => copy_images(&path, &source.join(&name))?,
+        }
+    }
+    Ok(())
+}
+
+fn copy_images(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Rewrites the relative links of a page in `directory`: pages of the book by name, other files by their
+/// address in the repository.
+fn relink(text: &str, directory: &str) -> String {
+    let mut parts = text.split("](");
+    let mut linked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        linked += "](";
+        linked += &match part.split_once(')') {
+            Some((target, rest)) => format!("{}){rest}", link(target, directory)),
+            None => part.to_owned(),
+        };
+    }
+    linked
+}
+
+fn link(target: &str, directory: &str) -> String {
+    if target.contains("://") || target.starts_with('#') {
+        return target.to_owned();
+    }
+    let path = match target.strip_prefix("../") {
+        Some(path) => path.to_owned(),
+        None => format!("{directory}{target}"),
+    };
+    let (file, _) = path.split_once('#').unwrap_or((&path, ""));
+    if let Some((page, name)) = TOP_PAGES.iter().find(|(page, _)| *page == file) {
+        return path.replacen(page, name, 1);
+    }
+    match path.strip_prefix("docs/") {
+        Some(page) => page.to_owned(),
+        None => format!("{}/blob/main/{path}", env!("CARGO_PKG_REPOSITORY")),
+    }
+}
+
+/// Writes the references of commands and custom resources.
+fn write_references(root: &Path, source: &Path) -> anyhow::Result<()> {
+    let directory = source.join("reference");
+    let status = Command::new(build::mainstay_binary(Profile::Dev)?)
+        .args(["man", "--format", "markdown"])
+        .arg(&directory)
+        .status()
+        .context("starting mainstay")?;
+    ensure!(status.success(), "`mainstay man` failed");
+    let mut index = String::from("# Custom resources\n\n");
+    for page in definitions(root)?.iter().filter_map(crds::page) {
+        index += &format!("- [{0}]({0}.md)\n", page.kind);
+        fs::write(directory.join(format!("{}.md", page.kind)), page.text)?;
+        add_to_summary(source, &page.kind)?;
+    }
+    fs::write(directory.join("kinds.md"), index)?;
+    Ok(())
+}
+
+/// Lists a generated page below the last entry of the summary.
+fn add_to_summary(source: &Path, kind: &str) -> anyhow::Result<()> {
+    let path = source.join("SUMMARY.md");
+    let summary = fs::read_to_string(&path)?;
+    fs::write(&path, format!("{summary}  - [{kind}](reference/{kind}.md)\n"))?;
+    Ok(())
+}
+
+fn definitions(root: &Path) -> anyhow::Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for directory in DEFINITIONS {
+        let mut paths: Vec<_> = fs::read_dir(root.join(directory))?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<anyhow::Result<_>>()?;
+        paths.sort();
+        for path in paths {
+            let text = fs::read_to_string(&path)?;
+            let value = mainstay_yaml::parse(&text, &mainstay_yaml::Budget::default())?;
+            definitions.push(serde_json::from_slice(mainstay_yaml::to_json(&value)?.as_ref())?);
+        }
+    }
+    Ok(definitions)
+}
+
+fn check_links(source: &Path) -> anyhow::Result<()> {
+    let findings = tidy::check_links(source)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    ensure!(findings.is_empty(), "{} dead links", findings.len());
+    Ok(())
+}
+
+fn build_book(directory: &Path) -> anyhow::Result<()> {
+    let status = Command::new(MDBOOK.path()?)
+        .arg("build")
+        .arg(directory)
+        .status()
+        .context("starting mdbook")?;
+    if !status.success() {
+        bail!("mdbook failed");
+    }
+    println!("docs: {}", directory.join("book/index.html").display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_fit_the_book() {
+        assert_eq!(relink("a [b](../README.md#x) c", "docs/"), "a [b](index.md#x) c");
+        assert_eq!(relink("[b](docs/demo.md)", ""), "[b](demo.md)");
+        assert_eq!(
+            relink("[b](demo.md) and [c](images/d.svg)", "docs/"),
+            "[b](demo.md) and [c](images/d.svg)"
+        );
+        assert_eq!(relink("[b](https://a.example/c)", ""), "[b](https://a.example/c)");
+        let file = format!("[b]({}/blob/main/deploy/chart)", env!("CARGO_PKG_REPOSITORY"));
+        assert_eq!(relink("[b](../deploy/chart)", "docs/"), file);
+    }
+}
