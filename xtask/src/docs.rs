@@ -5,6 +5,7 @@
 
 mod crds;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -94,10 +95,10 @@ fn relink(text: &str, directory: &str) -> String {
     let mut linked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         linked += "](";
-        linked += &match part.split_once(')') {
-            Some((target, rest)) => format!("{}){rest}", link(target, directory)),
-            None => part.to_owned(),
-        };
+        match part.split_once(')') {
+            Some((target, rest)) => linked.extend([&link(target, directory), ")", rest]),
+            None => linked += part,
+        }
     }
     linked
 }
@@ -131,7 +132,7 @@ fn write_references(root: &Path, source: &Path) -> anyhow::Result<()> {
     ensure!(status.success(), "`mainstay man` failed");
     let mut index = String::from("# Custom resources\n\n");
     for page in definitions(root)?.iter().filter_map(crds::page) {
-        index += &format!("- [{0}]({0}.md)\n", page.kind);
+        let _ = writeln!(index, "- [{0}]({0}.md)", page.kind);
         fs::write(directory.join(format!("{}.md", page.kind)), page.text)?;
         add_to_summary(source, &page.kind)?;
     }

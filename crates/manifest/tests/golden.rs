@@ -1,5 +1,10 @@
 //! Every profile with each of the configurations in `tests/golden`: what changes compared with the profile
 //! alone is stored. `MAINSTAY_BLESS=1` writes it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a panic is how a test fails; stored files are read and written"
+)]
 
 #[path = "support/mod.rs"]
 mod support;

@@ -1,5 +1,7 @@
 //! The reference of custom resources: one page per kind, from the definitions that are installed.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Fields whose contents are not listed: the values of Istio's charts.
@@ -18,15 +20,19 @@ pub(super) fn page(definition: &Value) -> Option<Page> {
     let version = spec.pointer("/versions/0")?;
     let schema = version.pointer("/schema/openAPIV3Schema")?;
     let mut text = format!("# {kind}\n\n{}\n\n", description(schema));
-    text += &format!(
-        "`{}/{}`, scope {}.\n",
+    let _ = writeln!(
+        text,
+        "`{}/{}`, scope {}.",
         spec.get("group")?.as_str()?,
         version.get("name")?.as_str()?,
         spec.get("scope")?.as_str()?
     );
     for part in ["spec", "status"] {
         if let Some(schema) = schema.pointer(&format!("/properties/{part}")) {
-            text += &format!("\n## {part}\n\n| field | type | description |\n|---|---|---|\n");
+            let _ = writeln!(
+                text,
+                "\n## {part}\n\n| field | type | description |\n|---|---|---|"
+            );
             add_fields(&mut text, part, schema);
         }
     }
@@ -53,7 +59,7 @@ fn add_fields(text: &mut String, path: &str, schema: &Value) {
             ""
         };
         let described = format!("{}{}", description(field), constraints(field));
-        *text += &format!("| `{path}`{mark} | {} | {described} |\n", type_name(field));
+        let _ = writeln!(text, "| `{path}`{mark} | {} | {described} |", type_name(field));
         if !OMITTED.contains(&path.as_str()) {
             add_nested(text, &path, field);
         }
@@ -83,7 +89,7 @@ fn description(schema: &Value) -> String {
 
 /// Returns the default, the enumeration and the bounds of a field.
 fn constraints(field: &Value) -> String {
-    let mut parts = Vec::new();
+    let mut parts = vec![String::new()];
     if let Some(default) = field.get("default") {
         parts.push(format!("Default: `{default}`."));
     }
@@ -108,7 +114,7 @@ fn constraints(field: &Value) -> String {
             parts.push(format!("{word}: `{}`.", value.to_string().replace('|', "\\|")));
         }
     }
-    parts.iter().map(|part| format!(" {part}")).collect()
+    parts.join(" ")
 }
 
 fn type_name(field: &Value) -> String {

@@ -79,8 +79,12 @@ mod tests {
     use super::*;
 
     fn check(test: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
-        good.iter().for_each(|text| assert!(test(text), "{text}"));
-        bad.iter().for_each(|text| assert!(!test(text), "{text}"));
+        for text in good {
+            assert!(test(text), "{text}");
+        }
+        for text in bad {
+            assert!(!test(text), "{text}");
+        }
     }
 
     #[test]

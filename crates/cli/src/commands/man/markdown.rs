@@ -1,5 +1,7 @@
 //! Prints the command tree as one Markdown page.
 
+use std::fmt::Write as _;
+
 use clap::{Arg, Command};
 
 /// Returns the page: one section per command, in the order of `--help`.
@@ -12,17 +14,17 @@ pub(super) fn page(mut command: Command) -> String {
 
 fn add_section(text: &mut String, command: &Command) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
-    *text += &format!("\n## `{name}`\n\n{}.\n", about(command));
+    let _ = writeln!(text, "\n## `{name}`\n\n{}.", about(command));
     if command.get_subcommands().next().is_none() {
         let usage = command.clone().render_usage().to_string();
         let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
-        *text += &format!("\n```text\n{usage}\n```\n");
+        let _ = writeln!(text, "\n```text\n{usage}\n```");
         add_arguments(text, command);
     }
     if let Some(examples) = command.get_after_help() {
         let examples = examples.to_string();
         let lines = examples.strip_prefix("Examples:\n").unwrap_or(&examples);
-        *text += &format!("\nExamples:\n\n```text\n{}\n```\n", unindented(lines));
+        let _ = writeln!(text, "\nExamples:\n\n```text\n{}\n```", unindented(lines));
     }
     for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
         add_section(text, child);
@@ -44,7 +46,7 @@ fn add_arguments(text: &mut String, command: &Command) {
     }
     *text += "\n| argument | meaning |\n|---|---|\n";
     for argument in arguments {
-        *text += &format!("| {} | {} |\n", spelling(argument), meaning(argument));
+        let _ = writeln!(text, "| {} | {} |", spelling(argument), meaning(argument));
     }
 }
 
