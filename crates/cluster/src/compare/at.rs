@@ -120,6 +120,11 @@ impl<'a> At<'a> {
 }
 
 impl Path {
+    /// The path of a field of the object.
+    pub(crate) fn for_field(name: &str) -> Self {
+        Self(vec![format!("f:{name}")])
+    }
+
     /// The steps as recorded.
     pub(super) fn steps(&self) -> &[String] {
         &self.0
