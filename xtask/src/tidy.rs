@@ -2,6 +2,7 @@
 //! location.
 
 mod layers;
+mod pins;
 mod scan;
 mod source;
 mod words;
@@ -46,6 +47,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let vocabulary = Vocabulary::load()?;
     let mut findings = layers::check(root)?;
+    findings.extend(pins::check(root)?);
     for path in tracked_files(root)? {
         let Ok(text) = std::fs::read_to_string(root.join(&path)) else {
             continue;
