@@ -55,7 +55,8 @@ pub(super) fn decide(
     if is_ignored(live) {
         return Ok(Decision::Leave);
     }
-    let places = desired.reapplied.places(&wanted.id, uid(live));
+    let mut places = desired.reapplied.places(&wanted.id, uid(live));
+    places.extend(rules::paths_beside_release(&wanted.id));
     Ok(match differing(wanted, live, &places) {
         Decision::Leave => reordering(wanted, live, &places),
         other => other,

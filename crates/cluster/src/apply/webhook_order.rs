@@ -14,7 +14,7 @@ const FIELD: &str = "webhooks";
 
 /// The path of the list.
 pub(super) fn path() -> Path {
-    Path::for_field(FIELD)
+    Path::for_fields(&[FIELD])
 }
 
 /// Returns a JSON patch that moves our entries to the front, or `None` if they are there. The patch fails on

@@ -120,9 +120,9 @@ impl<'a> At<'a> {
 }
 
 impl Path {
-    /// The path of a field of the object.
-    pub(crate) fn for_field(name: &str) -> Self {
-        Self(vec![format!("f:{name}")])
+    /// The path of a field by the names above it and its own.
+    pub(crate) fn for_fields(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| format!("f:{name}")).collect())
     }
 
     /// The steps as recorded.
