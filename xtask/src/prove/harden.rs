@@ -11,6 +11,7 @@ mod sandbox;
 mod security;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use anyhow::anyhow;
 
@@ -67,6 +68,8 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = items.iter().map(|item| sessions.row(item)).collect();
     rows.push(security::hostile_row(quick));
     if !quick {
+        rows.extend(operator::full_rows());
+        rows.extend(security::full_rows());
         rows.extend(rendering::full_rows());
     }
     rows
@@ -79,22 +82,18 @@ struct Sessions {
 }
 
 impl Sessions {
+    /// Runs the tests with the features of the whole workspace, so that they reuse its build.
     fn run(items: &[&Item]) -> Self {
         let tests = || items.iter().flat_map(|item| item.tests);
-        let (mut targets, mut packages) = (BTreeSet::new(), BTreeSet::new());
-        for test in tests() {
-            match test {
-                Test::Integration { target, .. } => targets.insert(*target),
-                Test::Unit { package, .. } => packages.insert(*package),
-            };
-        }
+        let targets: BTreeSet<&str> = tests().filter_map(|test| test.target()).collect();
+        let targets: Vec<&str> = targets.iter().flat_map(|target| ["--test", target]).collect();
         let names = |wanted: bool| {
-            let is_wanted = move |test: &&Test| matches!(test, Test::Integration { .. }) == wanted;
+            let is_wanted = move |test: &&Test| test.target().is_some() == wanted;
             tests().filter(is_wanted).map(|test| test.name())
         };
         Self {
-            integration: run("--test", &targets, &["--workspace"], names(true)),
-            unit: run("--package", &packages, &["--lib", "--bins"], names(false)),
+            integration: run(&targets, names(true)),
+            unit: run(&["--lib", "--bins"], names(false)),
         }
     }
 
@@ -111,7 +110,11 @@ impl Sessions {
                 Ok(session) => session,
                 Err(error) => return not_measured(error),
             };
-            passed += usize::from(session.passed(test.name()));
+            let has_passed = session.passed(test.name());
+            if !has_passed {
+                println!("not passed: {test}");
+            }
+            passed += usize::from(has_passed);
             printed = printed.or_else(|| session.after(&format!("harden {}: ", item.key)));
         }
         let counts = format!("{passed} of {} tests pass", item.tests.len());
@@ -127,7 +130,23 @@ impl Sessions {
     }
 }
 
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integration { target, name } => write!(f, "{name} of {target}"),
+            Self::Unit { package, name } => write!(f, "{name} of {package}"),
+        }
+    }
+}
+
 impl Test {
+    fn target(self) -> Option<&'static str> {
+        match self {
+            Self::Integration { target, .. } => Some(target),
+            Self::Unit { .. } => None,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Integration { name, .. } | Self::Unit { name, .. } => name,
@@ -135,20 +154,13 @@ impl Test {
     }
 }
 
-/// Runs the tests called `names` of the targets or packages that `option` selects.
-fn run<'a>(
-    option: &'a str,
-    selected: &BTreeSet<&'a str>,
-    rest: &[&'a str],
-    names: impl Iterator<Item = &'a str>,
-) -> Ran {
-    if selected.is_empty() {
+/// Runs the tests called `names` of the selected targets.
+fn run<'a>(targets: &[&'a str], names: impl Iterator<Item = &'a str>) -> Ran {
+    let names: Vec<&str> = names.collect();
+    if targets.is_empty() || names.is_empty() {
         return Err(anyhow!("no test yet"));
     }
-    let mut arguments = vec!["test", "--quiet", "--no-fail-fast"];
-    arguments.extend(rest);
-    arguments.extend(selected.iter().flat_map(|name| [option, name]));
-    arguments.extend(["--", "--format=pretty", "--show-output"]);
-    arguments.extend(names);
-    Session::run(&arguments, &[])
+    let base = ["test", "--workspace", "--quiet", "--no-fail-fast"];
+    let rest = ["--", "--format=pretty", "--show-output"];
+    Session::run(&[&base, targets, &rest, &names].concat(), &[])
 }
