@@ -70,10 +70,11 @@ fn executable(message: &str) -> Option<PathBuf> {
     is_ours.then(|| PathBuf::from(path))
 }
 
-/// Returns a command for the cargo that runs this task, without the variables that describe the xtask
-/// package: build scripts track them, and half of all dependencies would be rebuilt.
+/// Returns a command for the cargo that runs this task. It never changes a lock file, and lacks the variables
+/// that describe the xtask package: build scripts track them, and half of all dependencies would be rebuilt.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.arg("--locked");
     for (name, _) in std::env::vars_os() {
         let has_prefix = |prefix: &str| name.to_str().is_some_and(|name| name.starts_with(prefix));
         if has_prefix("CARGO_PKG_") || has_prefix("CARGO_MANIFEST_") {
@@ -95,4 +96,15 @@ pub(crate) fn run_cargo(arguments: &[&str]) -> anyhow::Result<()> {
         bail!("cargo {} failed", arguments.join(" "));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_never_changes_a_lock_file() {
+        let command = cargo();
+        assert_eq!(command.get_args().next(), Some("--locked".as_ref()));
+    }
 }

@@ -3,6 +3,7 @@
 
 mod layers;
 mod links;
+mod pins;
 mod scan;
 mod source;
 mod words;
@@ -47,6 +48,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let vocabulary = Vocabulary::load()?;
     let mut findings = layers::check(root)?;
+    findings.extend(pins::check(root)?);
     for path in tracked_files(root)? {
         let Ok(text) = std::fs::read_to_string(root.join(&path)) else {
             continue;

@@ -21,7 +21,7 @@ pub enum CatalogError {
         name: String,
         /// The name as a version, if it is one.
         version: Option<Version>,
-        /// Known names with a similar spelling.
+        /// At most five known names: the nearest versions, or those with a similar spelling.
         nearest: Vec<String>,
     },
     /// The version exists, but no layer contains its charts.
@@ -129,7 +129,15 @@ fn unknown_hint(version: Option<&Version>, nearest: &[String]) -> String {
     match (nearest, pull) {
         ([], None) => "run `mainstay charts list` to show the installable versions".to_owned(),
         ([], Some(pull)) => format!("run `mainstay charts list` to show the installable versions; {pull}"),
-        (names, None) => format!("did you mean {}?", names.join(" or ")),
-        (names, Some(pull)) => format!("did you mean {}? {pull}", names.join(" or ")),
+        (names, None) => format!("did you mean {}?", alternatives(names)),
+        (names, Some(pull)) => format!("did you mean {}? {pull}", alternatives(names)),
+    }
+}
+
+/// Formats names as in `a, b or c`.
+fn alternatives(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
     }
 }

@@ -72,28 +72,54 @@ pub(crate) fn parse_latest(name: &str) -> Option<(u64, u64)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns at most three of `names` with a spelling similar to `wanted`, nearest first.
+/// Maximum number of suggested names.
+const MAX_SUGGESTIONS: usize = 5;
+/// Maximum edit distance of names with a similar spelling.
+const MAX_DISTANCE: usize = 3;
+
+/// Returns at most five of `names`, nearest first: the nearest versions if `wanted` is one, otherwise names
+/// with a similar spelling.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let bare = |name: &'a str| name.strip_prefix('v').unwrap_or(name);
-    let wanted: Vec<char> = wanted
-        .strip_prefix('v')
-        .unwrap_or(wanted)
-        .chars()
-        .take(64)
-        .collect();
-    let mut near: Vec<(usize, &str)> = names
-        .map(|name| (distance(&wanted, bare(name)), name))
-        .filter(|(far, _)| *far <= 3)
-        .collect();
-    near.sort_by_key(|(far, _)| *far);
-    near.into_iter()
-        .take(3)
-        .map(|(_, name)| name.to_owned())
-        .collect()
+    match wanted.parse::<Version>() {
+        Ok(wanted) => nearest_versions(&wanted, names),
+        Err(_) => similar_names(wanted, names),
+    }
 }
 
-/// Returns the edit distance of two names.
-fn distance(a: &[char], b: &str) -> usize {
+/// Returns the next lower and higher versions in turn.
+fn nearest_versions<'a>(wanted: &Version, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut versions: Vec<Version> = names.filter_map(|name| name.parse().ok()).collect();
+    versions.sort();
+    let (lower, higher): (Vec<Version>, Vec<Version>) =
+        versions.into_iter().partition(|version| version < wanted);
+    let mut lower = lower.iter().rev();
+    let mut higher = higher.iter();
+    let pairs = std::iter::from_fn(|| match [lower.next(), higher.next()] {
+        [None, None] => None,
+        pair => Some(pair),
+    });
+    let nearest = pairs.flatten().flatten().take(MAX_SUGGESTIONS);
+    nearest.map(Version::name).collect()
+}
+
+fn similar_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut near: Vec<(usize, &str)> = names
+        .map(|name| (edit_distance(bare(wanted), bare(name)), name))
+        .filter(|(distance, _)| *distance <= MAX_DISTANCE)
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    let nearest = near.into_iter().take(MAX_SUGGESTIONS);
+    nearest.map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Returns a version name without its leading `v`.
+fn bare(name: &str) -> &str {
+    name.strip_prefix('v').unwrap_or(name)
+}
+
+/// Returns the edit distance of two names; of a long one, only the start counts.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=a.len()).collect();
     for (index, letter) in b.chars().enumerate() {
         let mut next = vec![index + 1];
@@ -174,14 +200,26 @@ mod tests {
 
     #[test]
     fn similar_names_are_found() {
-        let near = |wanted: &str| {
-            nearest(
-                wanted,
-                ["v1.29.1", "v1.28.2", "v1.29-latest", "master"].into_iter(),
-            )
-        };
-        assert_eq!(near("1.29.2"), ["v1.29.1", "v1.28.2"]);
+        let names = [
+            "v1.29.1",
+            "v1.28.2",
+            "v1.29-latest",
+            "v1.27.9",
+            "v1.30.0",
+            "v2.0.0",
+            "v1.26.8",
+            "master",
+        ];
+        let near = |wanted: &str| nearest(wanted, names.into_iter());
+        let expected = ["v1.29.1", "v1.30.0", "v1.28.2", "v2.0.0", "v1.27.9"];
+        assert_eq!(near("1.29.2"), expected);
+        assert_eq!(near("v1.29.2"), expected);
+        assert_eq!(
+            near("9.9.9"),
+            ["v2.0.0", "v1.30.0", "v1.29.1", "v1.28.2", "v1.27.9"]
+        );
         assert_eq!(near("mastr"), ["master"]);
+        assert_eq!(near("1.29-lates"), ["v1.29-latest"]);
         assert_eq!(near("nothing at all"), [""; 0]);
     }
 }

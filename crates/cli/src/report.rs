@@ -156,7 +156,15 @@ fn operator(survey: &Survey) -> Operator {
                 last.holder, last.namespace
             )
         }
-        (None, None) => "not running: no Lease sail-operator-lock found in any namespace".to_owned(),
+        (None, None) => {
+            let lease = names::LEASE;
+            return Operator {
+                running: None,
+                message: format!(
+                    "unknown: no Lease {lease} found in any namespace; an operator with --leader-elect=false has none"
+                ),
+            };
+        }
     };
     Operator {
         running: Some(alive.is_some()),

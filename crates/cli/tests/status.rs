@@ -254,6 +254,10 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
         &host.run("admin", &["migration", "status", NOW]).await,
     );
     host.make("migration.yaml").await;
+    // A healthy migration, by an operator without leader election.
+    let migrating = host.run("admin", &["status", NOW]).await;
+    assert!(migrating.ends_with("--- exit 0\n"), "{migrating}");
+    check("status-migrating", &migrating);
     for (name, arguments) in [
         ("migration-plan", &["migration", "plan", NOW][..]),
         (
@@ -321,10 +325,10 @@ async fn a_watched_page_follows_the_cluster() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (send, mut pages) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        // Here the last line of a page is the hint about the operator.
+        // Here the last line of a page with problems is the hint about the operator.
         let mut page = Vec::new();
         while let Some(Ok(line)) = lines.next() {
-            let last = line.contains("hint: run `helm install");
+            let last = line.contains("hint: run `helm install") || line == "No problems found.";
             page.push(line);
             if last && send.send(std::mem::take(&mut page)).is_err() {
                 return;

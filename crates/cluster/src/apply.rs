@@ -13,6 +13,7 @@ mod decide;
 mod error;
 mod order;
 mod rules;
+mod webhook_order;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -283,6 +284,7 @@ impl<'a> Run<'a> {
         } = task;
         let (mut body, why, records) = match decision {
             Decision::Leave => return Ok(()),
+            Decision::Reorder { patch, why } => return self.reorder(desired, wanted, patch, why).await,
             Decision::Create => (wanted.body.clone(), Difference::Absent, None),
             Decision::Apply { body, why, records } => (body, why, records),
         };
@@ -327,6 +329,22 @@ impl<'a> Run<'a> {
             ChangeKind::Applied
         };
         self.note(&wanted.id, Some(Arc::new(object)), done, Some(why));
+        Ok(())
+    }
+
+    async fn reorder(
+        &mut self,
+        desired: &Desired,
+        wanted: &DesiredObject,
+        patch: Value,
+        why: Difference,
+    ) -> Result<(), ApplyError> {
+        let (caller, kind) = (&self.engine.caller, self.engine.kind(&wanted.id)?);
+        let patched = caller.json_patch(&wanted.id, &kind, &patch, MANAGER).await;
+        let object = self.or_reread(&wanted.id, &kind, patched).await?;
+        let places = decide::disordered_path(wanted, &object).into_iter().collect();
+        desired.reapplied.remember(&wanted.id, uid(&object), places);
+        self.note(&wanted.id, Some(Arc::new(object)), ChangeKind::Applied, Some(why));
         Ok(())
     }
 

@@ -22,7 +22,7 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Interval between attempts.
 const RETRY: Duration = Duration::from_secs(2);
 /// Timeout of one call.
-const CALL: Duration = Duration::from_secs(5);
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The wall clock written into the Lease.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -217,7 +217,7 @@ impl Lease {
 
     async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, WriteError> {
         let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no response in time".into());
-        timeout(CALL, self.writer.call(method, path, body))
+        timeout(CALL_TIMEOUT, self.writer.call(method, path, body))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
@@ -244,4 +244,20 @@ fn transitions(lease: &Value) -> i64 {
         .pointer("/spec/leaseTransitions")
         .and_then(Value::as_i64)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last write starts before the fence closes, and the server stops it at most a second later
+    /// because its limit is in whole seconds.
+    #[test]
+    fn no_write_outlasts_the_lease() {
+        assert!(RENEW_DEADLINE + Duration::from_secs(1) < DURATION);
+        assert!(
+            CALL_TIMEOUT + RETRY < RENEW_DEADLINE,
+            "one failed renewal does not end leadership"
+        );
+    }
 }

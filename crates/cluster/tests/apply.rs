@@ -80,6 +80,52 @@ async fn a_release_is_installed_once() {
     assert!(fixture.live.release(&fixture.key(RELEASE)).is_empty());
 }
 
+/// Upstream reads the first webhook of a configuration.
+#[tokio::test]
+async fn our_webhooks_precede_those_of_others() {
+    let (_cluster, mut fixture) = fixture().await;
+    let entry = |name: &str| {
+        json!({"name": name, "clientConfig": {"url": "https://a.example/inject"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"]})
+    };
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "w"}, "webhooks": [entry("one.ours.example"), entry("two.ours.example")]});
+    let rendered = || vec![configuration.clone()];
+    install(&mut fixture, rendered()).await.unwrap();
+    let insert = |at: &str| json!([{"op": "add", "path": format!("/webhooks/{at}"), "value": entry("x.others.example")}]);
+    let seen = fixture.interfere(&configuration, &insert("-"), "other").await;
+    fixture.see(&seen);
+    assert_eq!(
+        install(&mut fixture, rendered()).await.unwrap(),
+        [""; 0],
+        "after ours"
+    );
+    let remove = json!([{"op": "remove", "path": "/webhooks/2"}]);
+    fixture.interfere(&configuration, &remove, "other").await;
+    // In front, and in place of ours.
+    let replace = json!([{"op": "replace", "path": "/webhooks", "value": [entry("x.others.example")]}]);
+    for patch in [insert("0"), replace] {
+        let seen = fixture.interfere(&configuration, &patch, "other").await;
+        fixture.see(&seen);
+        let mut written = 0;
+        while !install(&mut fixture, rendered()).await.unwrap().is_empty() {
+            written += 1;
+        }
+        assert!((1..=2).contains(&written), "{written} writes");
+        let live = fixture.get(&configuration).await.unwrap();
+        let names: Vec<&str> = live["webhooks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names,
+            ["one.ours.example", "two.ours.example", "x.others.example"]
+        );
+    }
+}
+
 #[tokio::test]
 async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
     let (_cluster, mut fixture) = fixture().await;
@@ -190,28 +236,23 @@ async fn what_others_own_is_never_removed() {
     kept.push(other_namespace);
     let mut no_release = like("no-release");
     no_release["metadata"]["annotations"] = json!({});
-    no_release["metadata"]["labels"] = json!({"managed-by": "sail-operator"});
+    let mut stripped = no_release.clone();
+    stripped["metadata"]["name"] = json!("stripped");
+    let labels = no_release["metadata"]["labels"].as_object_mut().unwrap();
+    labels.remove("applyset.kubernetes.io/part-of").unwrap();
     kept.push(no_release);
-    // The inventory label alone still identifies it.
-    let mut no_annotations = like("no-annotations");
-    no_annotations["metadata"]["annotations"] = json!({});
     let mut by_policy = like("by-policy");
     by_policy["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
-    for object in kept
-        .iter()
-        .chain([&by_policy, &like("leftover"), &no_annotations])
-    {
+    for object in kept.iter().chain([&by_policy, &like("leftover"), &stripped]) {
         fixture.make(object).await;
     }
     fixture.restart().await;
     let found = install(&mut fixture, rendered("get")).await.unwrap();
-    assert_eq!(
-        found,
-        [
-            "Deleted ConfigMap leftover: not wanted any more",
-            "Deleted ConfigMap no-annotations: not wanted any more",
-        ]
-    );
+    let expected = [
+        "Deleted ConfigMap leftover: not wanted any more",
+        "Deleted ConfigMap stripped: not wanted any more",
+    ];
+    assert_eq!(found, expected, "our label is enough");
     fixture.uninstall(RELEASE).await;
     assert!(
         fixture.get(&by_policy).await.is_none(),

@@ -13,6 +13,7 @@
 
 mod deploy {
     pub(crate) mod charts;
+    pub(crate) mod documentation;
     pub(crate) mod host;
 }
 
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use deploy::charts::{documents, operator_chart, releases};
+use deploy::documentation;
 use deploy::host::Host;
 use mainstay_api::ObjectKind;
 use mainstay_catalog::Catalog;
@@ -33,8 +35,8 @@ use serde_json::{Value, json};
 
 /// Where the operator is installed.
 const NAMESPACE: &str = "sail-operator";
-const ACCOUNT: &str = "system:serviceaccount:sail-operator:mainstay";
-const JOB: &str = "system:serviceaccount:sail-operator:mainstay-crds";
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:sail-operator:mainstay";
+pub(crate) const JOB: &str = "system:serviceaccount:sail-operator:mainstay-crds";
 
 fn main() -> ExitCode {
     if Catalog::embedded().unwrap().installable().is_empty() {
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     let trials: Vec<TestCase> = test_cases![
         the_chart_is_accepted,
         its_roles_are_enough_and_no_more,
+        every_sentence_of_the_rbac_page_holds,
         definitions_are_installed_once,
         samples_lead_to_plans
     ]
@@ -125,8 +128,25 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
         error.contains("cannot patch resource \"customresourcedefinitions\""),
         "{error}"
     );
-    every_sentence_of_the_documentation_holds(&host, &owner).await;
-    without_grants_no_new_role(&host).await;
+    documentation::without_grants_no_new_role(&host).await;
+}
+
+/// docs/rbac.md: tables, the admission policy and the other roles.
+async fn every_sentence_of_the_rbac_page_holds(host: Host) {
+    install_chart(&host, "").await;
+    let namespaces = ["istio-system", "istio-cni", "shop"];
+    for namespace in namespaces {
+        host.make_namespace(namespace).await;
+    }
+    let owner = make_owner(&host).await;
+    let asked = documentation::the_table_holds(&host).await;
+    let denied = documentation::the_admission_policy_holds(&host, &owner).await;
+    let others = documentation::other_roles_hold(&host).await;
+    documentation::the_reader_role_is_enough(&host).await;
+    documentation::extra_rules_are_added(NAMESPACE);
+    println!(
+        "harden confinement: {asked} table rows, {denied} writes and {others} other requests of docs/rbac.md"
+    );
 }
 
 /// Creates an object of ours and returns a reference to it.
@@ -147,104 +167,10 @@ async fn make_owner(host: &Host) -> Value {
 }
 
 /// As the operator installs it.
-fn with_owner(object: &Value, owner: &Value) -> Value {
+pub(crate) fn with_owner(object: &Value, owner: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"]["ownerReferences"] = json!([owner]);
     object
-}
-
-/// The table in docs/rbac.md: each line is asked with a `SelfSubjectAccessReview`, as the operator's account.
-async fn every_sentence_of_the_documentation_holds(host: &Host, owner: &Value) {
-    let text = std::fs::read_to_string(repository_root().join("docs/rbac.md")).unwrap();
-    let (mut asked, mut wrong) = (0, Vec::new());
-    for line in text.lines().filter_map(|line| line.strip_prefix("| `")) {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [request, expected, ..] = cells.as_slice() else {
-            continue;
-        };
-        let allowed = match *expected {
-            "yes" => true,
-            "no" => false,
-            _ => continue,
-        };
-        let words: Vec<&str> = request.trim_end_matches('`').split(' ').collect();
-        let (verb, resource) = (words[0], words[1]);
-        let namespace = words
-            .get(2)
-            .and_then(|word| word.strip_prefix("-n="))
-            .unwrap_or_default();
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"verb": verb, "resource": resource, "subresource": subresource,
-                "group": group, "namespace": namespace}},
-        });
-        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-        let response = host.create(Some(ACCOUNT), path, &review).await;
-        if response["status"]["allowed"] != json!(allowed) {
-            wrong.push(format!("{request} {}", response["status"]));
-        }
-        asked += 1;
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    println!("lines of docs/rbac.md asked: {asked}");
-    assert!(asked >= 20, "{asked}");
-    confinement_holds(host, owner).await;
-}
-
-async fn confinement_holds(host: &Host, owner: &Value) {
-    let workload = |kind: &str, namespace: &str| {
-        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": namespace},
-            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
-    };
-    for kind in ["Deployment", "DaemonSet"] {
-        let error = host
-            .apply(Some(ACCOUNT), &workload(kind, "istio-system"))
-            .await
-            .unwrap_err();
-        assert!(
-            error.contains("only for objects of sailoperator.io"),
-            "{kind}: {error}"
-        );
-        let protected = with_owner(&workload(kind, "kube-system"), owner);
-        let error = host.apply(Some(ACCOUNT), &protected).await.unwrap_err();
-        assert!(error.contains("protected namespaces"), "{kind}: {error}");
-        host.apply(None, &workload(kind, "istio-system")).await.unwrap();
-    }
-    let secret =
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "istio-system"}});
-    let path = "/api/v1/namespaces/istio-system/secrets";
-    let response = host.create(Some(ACCOUNT), path, &secret).await;
-    let message = response["message"].as_str().unwrap_or_default();
-    assert!(
-        message.contains("the operator does not write Secrets or pods"),
-        "{response}"
-    );
-    assert_eq!(host.create(None, path, &secret).await["kind"], "Secret");
-}
-
-/// The roles that are there already are no obstacle; a new one is.
-async fn without_grants_no_new_role(host: &Host) {
-    host.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sail-operator-mainstay-grants")
-        .await;
-    let all: Vec<Value> = releases()
-        .into_iter()
-        .flat_map(|release| release.objects)
-        .collect();
-    let role = all.iter().rev().find(|object| {
-        object["kind"] == "ClusterRole" && object["rules"].as_array().is_some_and(|rules| rules.len() > 10)
-    });
-    let mut role = role.unwrap().clone();
-    let mut settled = host.apply(Some(ACCOUNT), &role).await;
-    settled.as_mut().unwrap();
-    role["metadata"]["name"] = json!("another");
-    let error = host.apply(Some(ACCOUNT), &role).await.unwrap_err();
-    assert!(
-        error.contains("is attempting to grant RBAC permissions not currently held"),
-        "{error}"
-    );
 }
 
 async fn definitions_are_installed_once(host: Host) {

@@ -25,6 +25,7 @@ mod settings;
 mod state;
 
 pub(crate) use batch::{batch_capacity, open_batch};
+pub(crate) use hold::exceeded_maximum;
 pub(crate) use moves::{plan_namespace, plan_workload};
 pub(crate) use progress::{Progress, plan_progress};
 pub(crate) use settings::is_readiness_timeout;

@@ -390,6 +390,38 @@ fn a_tag_with_a_new_fixed_target_moves_at_once_also_to_another_namespace() {
     assert!(world.tags().is_empty());
 }
 
+/// COMPATIBILITY.md documents the difference from upstream, which moves the tag immediately.
+#[test]
+fn a_tag_with_another_istio_as_its_target_moves_when_that_is_ready() {
+    let mut world = World::default();
+    world.istio("default", revision_based("v1.28.2"));
+    put_tag(&mut world, "prod", "Istio", "default");
+    world.settle_for_good();
+    world.ready = false;
+    world.istio("other", revision_based("v1.29.1"));
+    world.settle_for_good();
+    world.tag("prod", "Istio", "other");
+    world.settle_for_good();
+    let status = |world: &World| {
+        world
+            .snapshot
+            .tags()
+            .get("prod")
+            .unwrap()
+            .status
+            .istio_revision
+            .clone()
+    };
+    assert_eq!(status(&world), "default-v1-28-2");
+    assert_eq!(
+        world.conditions(&Subject::tag("prod"))[1],
+        "Reconciled=True/Reconciled: stays on IstioRevision \"default-v1-28-2\" until \"other-v1-29-1\" is ready"
+    );
+    world.deployment("istio-system", "istiod-other-v1-29-1", 1, 1);
+    world.settle_for_good();
+    assert_eq!(status(&world), "other-v1-29-1");
+}
+
 #[test]
 fn after_a_restart_the_old_namespace_is_known_from_the_status() {
     let mut world = World::default();

@@ -5,6 +5,8 @@
 //! Service has, no redirect, and the body is not read.
 
 mod address;
+mod certificate;
+mod trust;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,15 +20,15 @@ use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use mainstay_mesh::plan::ProbeRequest;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 pub use address::{Address, Resolver, SystemResolver};
 
 use crate::{ProbeOutcome, Prober};
+use trust::BundleVerifier;
 
 /// Maximum timeout of a probe in seconds, whatever the annotation says.
 const MAX_TIMEOUT_SECONDS: u32 = 30;
@@ -110,17 +112,13 @@ async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 }
 
 fn trust(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(bundle).flatten() {
-        // A certificate that cannot be parsed is ignored, as in Go.
-        let _ = roots.add(certificate);
-    }
-    if roots.is_empty() {
-        return Err(ProbeError::Bundle);
-    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = BundleVerifier::new(bundle, provider.clone())?;
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+    let custom = versions
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = custom.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

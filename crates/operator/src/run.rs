@@ -420,6 +420,17 @@ mod tests {
         Shared::new(reconciler, Arc::new(()))
     }
 
+    /// The pod's grace period covers waiting for executions and one call that releases the Lease.
+    #[test]
+    fn the_pod_outlives_the_shutdown() {
+        let template = include_str!("../../../deploy/chart/templates/deployment.yaml");
+        let line = template
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("terminationGracePeriodSeconds: "));
+        let period = Duration::from_secs(line.unwrap().parse().unwrap());
+        assert!(period >= SHUTDOWN_GRACE_PERIOD + mainstay_cluster::lease::CALL_TIMEOUT);
+    }
+
     fn is_notified(shared: &Shared) -> bool {
         shared.enqueued.notified().now_or_never().is_some()
     }

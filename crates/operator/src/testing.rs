@@ -27,14 +27,22 @@ pub(crate) fn certificate(name: &str) -> (String, String) {
 /// Returns TLS settings of a server with a certificate for `name`, and the certificate as PEM.
 pub(crate) fn server_config(name: &str) -> (Arc<ServerConfig>, String) {
     let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der()));
+    server_config_with(&generated.cert, &generated.signing_key)
+}
+
+/// Returns TLS settings of a server with this certificate, and the certificate as PEM.
+pub(crate) fn server_config_with(
+    certificate: &rcgen::Certificate,
+    key: &rcgen::KeyPair,
+) -> (Arc<ServerConfig>, String) {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![generated.cert.der().clone()], key)
+        .with_single_cert(vec![certificate.der().clone()], key)
         .unwrap();
-    (Arc::new(config), generated.cert.pem())
+    (Arc::new(config), certificate.pem())
 }
 
 /// Accepts every certificate.

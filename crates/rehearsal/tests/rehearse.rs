@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "tests"
 )]
 
@@ -13,7 +14,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mainstay_rehearsal::report::{FindingKind, Outcome, PhaseKind, SpanResult};
+use mainstay_rehearsal::report::{FindingKind, Method, Outcome, PhaseKind, SpanResult};
 use mainstay_rehearsal::{RehearsalRequest, Report};
 use serde_json::{Value, json};
 
@@ -65,39 +66,50 @@ fn the_report_covers_the_whole_upgrade() {
     );
 }
 
+/// An external control plane: its injector is configured by URL.
 #[test]
 fn injectors_with_a_url_inject() {
     let mut istio = istio(&batched(2, "10s"));
     istio["spec"]["values"] =
         json!({"istiodRemote": {"injectionURL": "https://istiod.example.com:15017/inject"}});
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
-    let apps = (0..3).map(|index| deployment("shop", &format!("app-{index}"), 2, &json!({})));
-    let objects = snapshot(&istio, [space].into_iter().chain(apps).collect());
+    let apps = (0..11).map(|index| deployment("shop", &format!("app-{index:02}"), 2, &json!({})));
+    let cast: Vec<Value> = [space].into_iter().chain(apps).collect();
+    let objects = snapshot(&istio, cast.clone());
     let webhooks = objects
         .iter()
         .filter(|object| object["kind"] == "MutatingWebhookConfiguration");
     let urls = webhooks.filter(|webhook| !webhook["webhooks"][0]["clientConfig"]["url"].is_null());
     assert!(urls.count() > 0, "the injector is called by URL");
-    let report = report(&objects, &upgrade());
-    assert_eq!(found(&report, FindingKind::WorkloadFails), Vec::<String>::new());
-    let migrated = report
-        .workloads
-        .iter()
-        .filter(|span| span.result == SpanResult::Migrated);
-    assert_eq!(migrated.count(), 3);
+    // As the operator does it on the mesh itself, and calculated.
+    let embedded = same(&istio, cast);
+    let calculated = RehearsalRequest {
+        method: Some(Method::Calculated),
+        ..upgrade()
+    };
+    for report in [embedded, report(&objects, &calculated)] {
+        assert_eq!(found(&report, FindingKind::WorkloadFails), Vec::<String>::new());
+        let migrated = report
+            .workloads
+            .iter()
+            .filter(|span| span.result == SpanResult::Migrated);
+        assert_eq!(migrated.count(), 11);
+    }
+    println!("harden injector-url: 11 workloads predicted, 11 migrated (before: 0 predicted)");
 }
 
 #[test]
 fn the_operator_then_does_what_was_rehearsed() {
-    same(cast());
+    let istio = istio(&batched(2, "10s"));
+    same(&istio, cast());
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
-    let clean = same(vec![space, deployment("shop", "cart", 2, &json!({}))]);
+    let clean = same(&istio, vec![space, deployment("shop", "cart", 2, &json!({}))]);
     assert_eq!(clean.pruned[0].name, OLD);
 }
 
 /// Rehearses on a copy of a mesh, and lets the operator do it on the mesh itself.
-fn same(cast: Vec<Value>) -> Report {
-    let (objects, trace) = old_mesh(&istio(&batched(2, "10s")), cast, async |stage, operator| {
+fn same(istio: &Value, cast: Vec<Value>) -> Report {
+    let (objects, trace) = old_mesh(istio, cast, async |stage, operator| {
         let before = objects(&stage);
         let lines = stage.sim().trace().lines().count();
         stage

@@ -73,6 +73,8 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         .collect();
     rows.push(security::hostile_row(quick));
     if !quick {
+        rows.extend(operator::full_rows());
+        rows.extend(security::full_rows());
         rows.extend(rendering::full_rows());
     }
     rows
@@ -101,7 +103,9 @@ impl Sessions {
         if item.tests.is_empty() {
             return item.not_measured(&anyhow!("no test yet"));
         }
-        let passed = item.tests.iter().filter(|test| self.passed(**test)).count();
+        let failed = item.tests.iter().filter(|test| !self.passed(**test));
+        let failed = failed.inspect(|test| println!("not passed: {test:?}")).count();
+        let passed = item.tests.len() - failed;
         let prefix = format!("harden {}: ", item.key);
         let printed = self.0.values().find_map(|session| session.after(&prefix));
         let counts = format!("{passed} of {} tests pass", item.tests.len());

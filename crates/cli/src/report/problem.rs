@@ -25,7 +25,8 @@ pub(crate) struct Problem {
 /// Reason for objects that are not reconciled yet.
 const PENDING: &str = "Pending";
 
-/// Hints by reason; `NAME` and `NAMESPACE` are replaced by the object's.
+/// Hints by reason; `NAME` and `NAMESPACE` are replaced by the object's, `FIELD` by the field that the
+/// message names.
 const REMEDIES: &[(Reason, &str)] = &[
     (
         Reason::ReconcileError,
@@ -109,6 +110,18 @@ const REMEDIES: &[(Reason, &str)] = &[
         Reason::TargetRevisionNotReady,
         "wait until the new control plane is ready; run `mainstay revision list` to check it",
     ),
+    (
+        Reason::VersionAboveMaximum,
+        "raise or remove spec.updateStrategy.workloadMigration.batched.maxVersion to migrate to this version",
+    ),
+    (
+        Reason::InvalidMigrationSettings,
+        "correct spec.updateStrategy.workloadMigrationFIELD",
+    ),
+    (
+        Reason::WorkloadsUnreadable,
+        "check the operator's log and roles: it cannot read workloads",
+    ),
 ];
 
 /// Returns all problems, each cause once.
@@ -157,7 +170,7 @@ pub(crate) fn operator_problem(operator: &Operator) -> Option<Problem> {
         object: "operator".to_owned(),
         reason: "NotRunning".to_owned(),
         message: operator.message.trim_start_matches("not running: ").to_owned(),
-        remedy: "run `helm install mainstay deploy/chart`, or check its Deployment; the status shown here may be outdated".to_owned(),
+        remedy: "run `helm install mainstay deploy/chart`, or check its Deployment; the status shown here may be outdated. Delete the Lease if the operator runs with --leader-elect=false".to_owned(),
     })
 }
 
@@ -188,7 +201,7 @@ fn object_problems<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Proble
             object: name.clone(),
             reason: condition.reason.to_string(),
             message: condition.message.clone(),
-            remedy: remedy(&condition.reason, &object.metadata, namespace),
+            remedy: remedy(condition, &object.metadata, namespace),
         })
         .collect();
     if is_unseen(object) {
@@ -196,7 +209,7 @@ fn object_problems<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Proble
             object: name,
             reason: PENDING.to_owned(),
             message: "not reconciled by the operator yet".to_owned(),
-            remedy: "wait; if it does not change, check the operator's log".to_owned(),
+            remedy: "wait; if it does not change, check that the operator runs, and its log".to_owned(),
         });
     }
     out
@@ -210,9 +223,57 @@ fn is_unseen<S: Kind>(object: &Resource<S>) -> bool {
     !object.metadata.is_deleting() && object.status.observed_generation() < object.metadata.generation
 }
 
-fn remedy(reason: &Reason, metadata: &ObjectMeta, namespace: &str) -> String {
-    let known = REMEDIES.iter().find(|(known, _)| known == reason);
+fn remedy(condition: &Condition, metadata: &ObjectMeta, namespace: &str) -> String {
+    let known = REMEDIES.iter().find(|(known, _)| *known == condition.reason);
     let text = known.map_or("check the operator's log", |(_, text)| text);
     text.replace("NAMESPACE", namespace)
         .replace("NAME", &metadata.name)
+        .replace("FIELD", &field(&condition.message))
+}
+
+/// Returns the field of the migration settings at the start of a message, after a dot.
+fn field(message: &str) -> String {
+    let word = message.split([':', ' ']).next().unwrap_or_default();
+    if word == "kinds" || word.starts_with("batched.") {
+        format!(".{word}")
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_about_migration_settings_name_the_field() {
+        let check = |reason: Reason, message: &str, expected: &str| {
+            let condition = Condition::new(
+                ConditionType::WorkloadsMigrated,
+                ConditionStatus::False,
+                reason,
+                message,
+            );
+            assert_eq!(remedy(&condition, &ObjectMeta::default(), ""), expected);
+        };
+        let invalid = |message: &str, expected: &str| {
+            let hint = format!("correct spec.updateStrategy.workloadMigration{expected}");
+            check(Reason::InvalidMigrationSettings, message, &hint);
+        };
+        invalid("batched.batchSize is 0, must be at least 1", ".batched.batchSize");
+        invalid(
+            "batched.maxVersion: \"newest\" is not a version",
+            ".batched.maxVersion",
+        );
+        invalid(
+            "kinds: \"Job\" is not one of Deployment, StatefulSet, DaemonSet",
+            ".kinds",
+        );
+        invalid("version \"v9.9.9\" not found", "");
+        check(
+            Reason::VersionAboveMaximum,
+            "1.29.1 is above batched.maxVersion 1.28.999; workloads and managed tags stay",
+            "raise or remove spec.updateStrategy.workloadMigration.batched.maxVersion to migrate to this version",
+        );
+    }
 }

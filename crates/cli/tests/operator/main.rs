@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stdout,
     reason = "tests"
 )]
 
@@ -111,6 +112,70 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
         lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default(),
         "",
         "given back"
+    );
+}
+
+/// An object of ours and whether the operator has reported about it.
+const OBJECTS: [(&str, &str); 6] = [
+    ("Istio", "default"),
+    ("Istio", "second"),
+    ("Istio", "third"),
+    ("IstioRevision", "own"),
+    ("IstioCNI", "default"),
+    ("ZTunnel", "default"),
+];
+
+async fn create_objects(stage: &Stage) {
+    for (kind, name) in OBJECTS {
+        let mut spec = json!({"version": "v1.29.1", "namespace": "istio-system"});
+        if kind == "IstioRevision" {
+            spec["values"] = json!({"revision": name, "global": {"istioNamespace": "istio-system"}});
+        }
+        if name == "second" {
+            spec["updateStrategy"] = json!({"type": "RevisionBased"});
+        }
+        let object = json!({"metadata": {"name": name}, "spec": spec});
+        stage.create("sailoperator.io/v1", kind, None, object).await;
+    }
+}
+
+/// Whether the operator has reported a state of every object.
+async fn are_reported(stage: &Stage) -> bool {
+    for (kind, name) in OBJECTS {
+        if stage.state(kind, name).await.is_empty() {
+            return false;
+        }
+    }
+    true
+}
+
+#[tokio::test]
+async fn it_responds_and_stops_with_several_objects_and_reconciles() {
+    let counts = ["1", "2", "5"];
+    for count in counts {
+        let stage = Stage::new().await;
+        create_objects(&stage).await;
+        let mut operator = Operator::start(&stage, &["--max-concurrent-reconciles", count]);
+        let health = operator.address("serving /healthz").await;
+        let begun = Instant::now();
+        while !are_reported(&stage).await {
+            let response = tokio::time::timeout(EXIT_TIMEOUT, get(health, "/healthz")).await;
+            assert_eq!(response.unwrap(), (200, "ok".into()), "{count} at once");
+            assert!(
+                begun.elapsed() < EXIT_TIMEOUT,
+                "{count} at once\n{}",
+                operator.said()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        operator.signal(Signal::SIGTERM);
+        let (code, said) = operator.ended().await;
+        assert_eq!(code, Some(0), "{count} at once: {said}");
+    }
+    println!(
+        "harden concurrency: /healthz and SIGTERM with {} objects and {} at once",
+        OBJECTS.len(),
+        counts.join(", ")
     );
 }
 

@@ -5,7 +5,7 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::{Map, Value, json};
 
 use super::error::ApplyError;
-use super::{MANAGER, rules};
+use super::{MANAGER, rules, webhook_order};
 use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
     APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
@@ -30,6 +30,13 @@ pub(super) enum Decision {
         /// JSON patch that transfers other managers' records to ours, sent first.
         records: Option<Value>,
     },
+    /// Only the order of a list differs.
+    Reorder {
+        /// JSON patch of the list.
+        patch: Value,
+        /// The reason.
+        why: Difference,
+    },
 }
 
 /// Decides about `wanted`, given the live object.
@@ -48,8 +55,28 @@ pub(super) fn decide(
     if is_ignored(live) {
         return Ok(Decision::Leave);
     }
-    let places = desired.reapplied.places(&wanted.id, uid(live));
-    Ok(differing(wanted, live, &places))
+    let mut places = desired.reapplied.places(&wanted.id, uid(live));
+    places.extend(rules::paths_beside_release(&wanted.id));
+    Ok(match differing(wanted, live, &places) {
+        Decision::Leave => reordering(wanted, live, &places),
+        other => other,
+    })
+}
+
+fn reordering(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
+    let path = webhook_order::path();
+    match webhook_order::patch(wanted, live) {
+        Some(patch) if !places.contains(&path) => Decision::Reorder {
+            patch,
+            why: Difference::Changed(path),
+        },
+        _ => Decision::Leave,
+    }
+}
+
+/// Returns the path of a list that is out of order although it was just reordered.
+pub(super) fn disordered_path(wanted: &DesiredObject, live: &Value) -> Option<Path> {
+    webhook_order::patch(wanted, live).map(|_| webhook_order::path())
 }
 
 /// Paths at which a just applied object differs again.
@@ -208,7 +235,7 @@ impl Desired {
         match decide(wanted, Some(live), self) {
             Ok(Decision::Leave) | Err(ApplyError::Deleting(_)) => None,
             Ok(Decision::Create) => Some(Difference::Absent),
-            Ok(Decision::Apply { why, .. }) => Some(why),
+            Ok(Decision::Apply { why, .. } | Decision::Reorder { why, .. }) => Some(why),
             Err(_) => Some(Difference::Unowned),
         }
     }

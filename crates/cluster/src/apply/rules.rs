@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use mainstay_api::names;
 use serde_json::{Map, Value};
 
-use crate::compare::Records;
+use crate::compare::{Path, Records};
 use crate::desired::{DesiredObject, ObjectId};
 
 /// How a field is shared with other writers.
@@ -54,6 +55,18 @@ const LEFT_TO_OTHERS: &[(&str, &str)] = &[("", "ServiceAccount")];
 /// Whether updates of this object are ignored.
 pub(super) fn is_left_to_others(id: &ObjectId) -> bool {
     LEFT_TO_OTHERS.contains(&(&id.group, &id.kind))
+}
+
+/// Annotations that an operator writes beside a release: the result of the probe of a remote control plane.
+const PROBE_RESULTS: [&str; 2] = [names::PROBE_STATUS, names::PROBE_REASON];
+
+/// Returns the paths that are not part of the release, although the same manager may have written them.
+pub(super) fn paths_beside_release(id: &ObjectId) -> Vec<Path> {
+    if (id.group.as_str(), id.kind.as_str()) != (ADMISSION, MUTATING) {
+        return Vec::new();
+    }
+    let path = |name: &&str| Path::for_fields(&["metadata", "annotations", name]);
+    PROBE_RESULTS.iter().map(path).collect()
 }
 
 /// The desired object without fields that are left to other writers.

@@ -120,6 +120,11 @@ impl<'a> At<'a> {
 }
 
 impl Path {
+    /// The path of a field by the names above it and its own.
+    pub(crate) fn for_fields(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| format!("f:{name}")).collect())
+    }
+
     /// The steps as recorded.
     pub(super) fn steps(&self) -> &[String] {
         &self.0

@@ -70,7 +70,20 @@ impl Host {
 
     /// Creates an object at `path`; returns the server's response.
     pub(crate) async fn create(&self, account: Option<&str>, path: &str, object: &Value) -> Value {
-        let request = Request::post(path)
+        self.send(account, "POST", path, object).await
+    }
+
+    /// Sends a request; returns the server's response.
+    pub(crate) async fn send(
+        &self,
+        account: Option<&str>,
+        method: &str,
+        path: &str,
+        object: &Value,
+    ) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
             .header("content-type", "application/json")
             .body(Body::from(object.to_string().into_bytes()))
             .unwrap();
@@ -100,6 +113,7 @@ const OTHERS: &[(&str, &str, bool)] = &[
     ("Namespace", "namespaces", false),
     ("Pod", "pods", true),
     ("Job", "jobs", true),
+    ("StatefulSet", "statefulsets", true),
     ("CustomResourceDefinition", "customresourcedefinitions", false),
     ("Istio", "istios", false),
     ("IstioRevisionTag", "istiorevisiontags", false),

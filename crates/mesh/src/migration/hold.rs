@@ -3,7 +3,7 @@
 use mainstay_api::{Istio, MigrationState, Reason, WorkloadMigrationStatus};
 use mainstay_catalog::Version;
 
-use super::{MigrationIndex, MigrationSettings};
+use super::{MigrationIndex, MigrationSettings, SettingsError};
 use crate::Snapshot;
 use crate::planner::{is_serving, resolve_version};
 use crate::snapshot::Source;
@@ -91,13 +91,24 @@ fn may_start(
     Ok(())
 }
 
+/// Returns why workloads must not move to an Istio's version: it is above the maximum, or the maximum is
+/// invalid.
+pub(crate) fn exceeded_maximum(snapshot: &Snapshot, istio: &Istio) -> Option<String> {
+    let settings = MigrationSettings::from_istio(istio)?;
+    if let Some(error @ SettingsError::MaxVersion(_)) = &settings.error {
+        return Some(error.to_string());
+    }
+    let hold = check_version(snapshot, istio, settings.max_version.as_ref()?).err()?;
+    Some(hold.message)
+}
+
 fn check_version(snapshot: &Snapshot, istio: &Istio, maximum: &Version) -> Result<(), Hold> {
     let version = resolve_version(snapshot, &istio.spec.version, String::new)
         .map_err(|error| Hold::new(Reason::InvalidMigrationSettings, error.to_string()))?;
     if is_allowed(&version, maximum) {
         return Ok(());
     }
-    let message = format!("{version} is above batched.maxVersion {maximum}; workloads are not migrated");
+    let message = format!("{version} is above batched.maxVersion {maximum}; workloads and managed tags stay");
     Err(Hold::new(Reason::VersionAboveMaximum, message))
 }
 

@@ -1,7 +1,7 @@
 //! Plans `IstioRevisionTag`: releases, finalizer and status.
 //!
 //! A tag that refers to an Istio moves to its active revision only once that is ready, and reports what it
-//! waits for.
+//! waits for. A tag that an Istio manages also respects the maximum version of its workload migration.
 
 use mainstay_api::{
     ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, TagStatus, TargetKind, derive_state,
@@ -15,14 +15,16 @@ use super::finalize::with_finalizer;
 use super::in_use;
 use super::readiness::is_serving;
 use super::release::{Chart, check_charts, key, release, settle};
+use super::tags::is_managed_by;
 use super::target::{read, resolve};
+use crate::migration::exceeded_maximum;
 use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
 use crate::{Invalid, ReconcileError, Snapshot};
 
-/// The revision a tag refers to, and the one it waits for.
+/// The revision a tag refers to, and why it does not move to the active one.
 struct TagTarget<'a> {
     revision: &'a IstioRevision,
-    waits_for: Option<&'a str>,
+    held: Option<String>,
 }
 
 /// Returns the plan of a tag.
@@ -95,16 +97,10 @@ fn resolve_target<'a>(
     if wanted.spec.is_remote() {
         return Err(Invalid::RemoteTarget.into());
     }
-    let target = match held_revision(snapshot, tag, wanted) {
-        Some(current) => TagTarget {
-            revision: current,
-            waits_for: Some(wanted.name()),
-        },
-        None => TagTarget {
-            revision: wanted,
-            waits_for: None,
-        },
-    };
+    let target = held_target(snapshot, tag, wanted).unwrap_or(TagTarget {
+        revision: wanted,
+        held: None,
+    });
     check_charts(
         &snapshot.library,
         names::TAGS_CHART,
@@ -114,17 +110,42 @@ fn resolve_target<'a>(
 }
 
 /// Returns the revision a floating tag stays on: its current one, while that is not being deleted and the new
-/// one is not ready.
-fn held_revision<'a>(
+/// one is not ready or above the maximum version.
+fn held_target<'a>(
     snapshot: &'a Snapshot,
     tag: &IstioRevisionTag,
     wanted: &IstioRevision,
-) -> Option<&'a IstioRevision> {
+) -> Option<TagTarget<'a>> {
     let floats = tag.spec.target_ref.target() == TargetKind::Istio;
     let current = snapshot.revisions().get(&tag.status.istio_revision)?;
     let stays =
         current.name() != wanted.name() && !current.metadata.is_deleting() && !current.spec.is_remote();
-    (floats && stays && !is_serving(wanted)).then_some(current)
+    if !floats || !stays {
+        return None;
+    }
+    let name = current.name();
+    let held = if is_serving(wanted) {
+        let reason = maximum_exceeded(snapshot, tag)?;
+        format!("stays on IstioRevision {name:?}: {reason}")
+    } else {
+        format!(
+            "stays on IstioRevision {name:?} until {:?} is ready",
+            wanted.name()
+        )
+    };
+    Some(TagTarget {
+        revision: current,
+        held: Some(held),
+    })
+}
+
+/// Returns why the workloads of a tag's Istio must not move to its version, if the Istio manages the tag. Its
+/// pods would move with the tag at their next restart.
+fn maximum_exceeded(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<String> {
+    let istio = snapshot.istios().get(&tag.spec.target_ref.name)?;
+    is_managed_by(tag, istio)
+        .then(|| exceeded_maximum(snapshot, istio))
+        .flatten()
 }
 
 fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileError> {
@@ -187,9 +208,8 @@ fn status(
         status
             .istiod_namespace
             .clone_from(&target.revision.spec.namespace);
-        if let Some(wanted) = target.waits_for {
-            let current = target.revision.name();
-            reconciled.message = format!("stays on IstioRevision {current:?} until {wanted:?} is ready");
+        if let Some(held) = &target.held {
+            reconciled.message.clone_from(held);
         }
     }
     let conditions = [reconciled, in_use::tag_condition(snapshot, tag)];

@@ -53,7 +53,7 @@ pub(super) fn manage(
     }
     let mut managed = !requested.is_empty();
     let owned = snapshot.tags().owned_by(&istio.metadata.uid);
-    for tag in owned.filter(|tag| is_ours(tag, istio)) {
+    for tag in owned.filter(|tag| is_managed_by(tag, istio)) {
         managed = true;
         if !wanted.contains(tag.name()) {
             obstacles.extend(remove(snapshot, tag, active, builder));
@@ -141,7 +141,7 @@ fn apply(
 ) -> Option<Obstacle> {
     let name = requested.tag;
     match snapshot.tags().get(name) {
-        Some(tag) if is_ours(tag, istio) => update(snapshot, istio, tag, builder),
+        Some(tag) if is_managed_by(tag, istio) => update(snapshot, istio, tag, builder),
         Some(_) => Some(taken(
             istio,
             format!("IstioRevisionTag {name:?} exists and is not managed by this Istio"),
@@ -220,7 +220,7 @@ fn older_claimant<'a>(snapshot: &'a Snapshot, istio: &Istio, tag: &str) -> Optio
 }
 
 /// Whether this Istio is the controlling owner.
-fn is_ours(tag: &IstioRevisionTag, istio: &Istio) -> bool {
+pub(super) fn is_managed_by(tag: &IstioRevisionTag, istio: &Istio) -> bool {
     let controller = tag.metadata.controller();
     controller.is_some_and(|owner| !owner.uid.is_empty() && owner.uid == istio.metadata.uid)
 }

@@ -1,8 +1,10 @@
 //! What the settings mean, and what is made of those that mean nothing.
 
+use mainstay_mesh::Subject;
 use serde_json::{Value, json};
 
-use super::{NEW, OLD, batched, condition, mesh, moves, roll, shown, upgrade, wait};
+use super::{NEW, OLD, batched, condition, istio, mesh, moves, roll, shown, upgrade, wait};
+use crate::support::World;
 
 #[test]
 fn the_decision_matrix_of_the_highest_version() {
@@ -33,13 +35,51 @@ fn the_decision_matrix_of_the_highest_version() {
     assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
     assert_eq!(
         condition(&world),
-        "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1; workloads are not migrated"
+        "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1; workloads and managed tags stay"
     );
     let world = check(Some("newest"), false);
     assert_eq!(
         condition(&world),
         "False InvalidMigrationSettings: batched.maxVersion: \"newest\" is not a version"
     );
+}
+
+fn target(world: &World, tag: &str) -> String {
+    let tag = world.snapshot.tags().get(tag).unwrap();
+    tag.status.istio_revision.clone()
+}
+
+#[test]
+fn managed_tags_stay_below_the_maximum_version() {
+    let terms = |maximum: &str| {
+        let mut terms = batched(1, "0s");
+        terms["batched"]["maxVersion"] = json!(maximum);
+        terms
+    };
+    let mut world = mesh(terms("1.28.999"));
+    world.tag("own", "Istio", "default");
+    world.settle();
+    world.namespace("shop", "istio-injection=enabled");
+    world.app("shop", "cart", "", "");
+    assert_eq!(moves(&upgrade(&mut world, terms("1.28.999"))), [""; 0]);
+    assert_eq!(target(&world, "default"), OLD);
+    assert_eq!(target(&world, "own"), NEW, "a user's own tag follows");
+    assert_eq!(
+        world.conditions(&Subject::tag("default"))[1],
+        "Reconciled=True/Reconciled: stays on IstioRevision \"default-v1-28-2\": 1.29.1 is above \
+         batched.maxVersion 1.28.999; workloads and managed tags stay"
+    );
+    // An invalid maximum may be any version.
+    istio(&mut world, "v1.29.1", terms("newest"));
+    wait(&mut world, 3600);
+    assert_eq!(target(&world, "default"), OLD);
+    assert_eq!(world.revisions(), [OLD, NEW], "the tag keeps the old one");
+    istio(&mut world, "v1.29.1", terms("1.29.999"));
+    assert_eq!(
+        moves(&world.settle()),
+        [format!("restart Deployment/shop/cart on {NEW} in batch 1")]
+    );
+    assert_eq!(target(&world, "default"), NEW);
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::testing::server_config;
+use crate::testing::{server_config, server_config_with};
 
 const HOST: &str = "istiod-remote.istio-system.svc";
 
@@ -37,7 +39,10 @@ enum Peer {
 
 /// Starts a server with a certificate for `name`; returns its address and the certificate.
 async fn start(peer: Peer, name: &str) -> (SocketAddr, String) {
-    let (config, pem) = server_config(name);
+    start_with(peer, server_config(name)).await
+}
+
+async fn start_with(peer: Peer, (config, pem): (Arc<ServerConfig>, String)) -> (SocketAddr, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -189,4 +194,112 @@ async fn a_closed_port_is_an_error() {
         !ready && reason.contains("dial failed: Connection refused"),
         "{reason}"
     );
+}
+
+/// Returns the parameters of a CA certificate for a host, changed by `edit`.
+fn authority(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
+    let mut params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    edit(&mut params);
+    params
+}
+
+/// Probes a server with a self-signed certificate that is in the bundle.
+async fn probe_authority(params: CertificateParams) -> ProbeOutcome {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
+    let (address, pem) = start_with(ok, server_config_with(&certificate, &key)).await;
+    HttpsProber::new(FixedAddress(address))
+        .probe(&request(&pem))
+        .await
+}
+
+#[tokio::test]
+async fn a_server_certificate_may_be_a_ca() {
+    let outcome = probe_authority(authority(|_| {})).await;
+    assert!(outcome.ready, "{}", outcome.error);
+    for usage in [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::Any] {
+        let usable = authority(|params| params.extended_key_usages = vec![usage]);
+        let outcome = probe_authority(usable).await;
+        assert!(outcome.ready, "{}", outcome.error);
+    }
+    // Issued by another CA, which is in the bundle.
+    let root = CertifiedIssuer::self_signed(authority(|_| {}), KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = authority(|_| {}).signed_by(&key, &root).unwrap();
+    let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
+    let (address, _) = start_with(ok, server_config_with(&certificate, &key)).await;
+    let outcome = HttpsProber::new(FixedAddress(address))
+        .probe(&request(&root.pem()))
+        .await;
+    assert!(outcome.ready, "{}", outcome.error);
+}
+
+#[tokio::test]
+async fn a_ca_certificate_must_be_trusted_valid_and_for_this_server() {
+    let check = async |params, expected: &str| {
+        let ProbeOutcome { ready, error } = probe_authority(params).await;
+        assert!(!ready && error.contains(expected), "{expected}: {error}");
+    };
+    check(
+        authority(|params| params.not_after = rcgen::date_time_ymd(2000, 1, 1)),
+        "certificate: Expired",
+    )
+    .await;
+    check(
+        authority(|params| params.not_before = rcgen::date_time_ymd(2200, 1, 1)),
+        "certificate: Expired",
+    )
+    .await;
+    check(
+        authority(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]),
+        "certificate",
+    )
+    .await;
+    let other = vec![
+        "other.example.svc"
+            .try_into()
+            .map(rcgen::SanType::DnsName)
+            .unwrap(),
+    ];
+    check(
+        authority(|params| params.subject_alt_names = other),
+        "not valid for name",
+    )
+    .await;
+    // Another CA with the same name.
+    let key = KeyPair::generate().unwrap();
+    let certificate = authority(|_| {}).self_signed(&key).unwrap();
+    let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
+    let (address, _) = start_with(ok, server_config_with(&certificate, &key)).await;
+    let same_name = authority(|_| {})
+        .self_signed(&KeyPair::generate().unwrap())
+        .unwrap();
+    let outcome = HttpsProber::new(FixedAddress(address))
+        .probe(&request(&same_name.pem()))
+        .await;
+    assert!(!outcome.ready, "an untrusted certificate");
+}
+
+#[test]
+fn malformed_certificates_are_rejected() {
+    let key = KeyPair::generate().unwrap();
+    let certificate = authority(|_| {}).self_signed(&key).unwrap();
+    let der = certificate.der().to_vec();
+    assert!(certificate::Certificate::parse(&der).is_some_and(|parsed| parsed.is_ca));
+    for length in 0..der.len() {
+        assert!(
+            certificate::Certificate::parse(&der[..length]).is_none(),
+            "{length}"
+        );
+    }
+    for at in 0..der.len() {
+        for byte in [0x00, 0x7f, 0x80, 0x83, 0xff] {
+            let mut changed = der.clone();
+            changed[at] = byte;
+            // Must not panic.
+            let _ = certificate::Certificate::parse(&changed);
+        }
+    }
 }

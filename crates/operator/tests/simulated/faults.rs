@@ -48,7 +48,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the initial state of all runs of a scenario.
-fn prepare(scenario: &FaultScenario) -> Vec<Value> {
+pub(crate) fn prepare(scenario: &FaultScenario) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
         (scenario.before)(&world).await;

@@ -16,6 +16,7 @@ mod scale;
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;
+mod takeover;
 mod test_plan;
 
 use std::future::Future;

@@ -84,7 +84,7 @@ impl World {
 
     async fn on(real: Arc<Real>) -> Self {
         let client = real.client("tester");
-        let world = Self::over(Backing::Real(real), client, DEFAULT_MAX_CONCURRENT_RECONCILES);
+        let world = Self::over(Backing::Real(real), client, max_concurrent_from_env());
         world.set_up().await;
         world.start_operator().await;
         world.sweep().await;
@@ -340,6 +340,14 @@ impl World {
         let code = response.status().as_u16();
         let bytes = response.into_body().collect_bytes().await.unwrap();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+}
+
+/// Reads `MAINSTAY_MAX_CONCURRENT`, the maximum number of concurrent reconciles on real servers.
+fn max_concurrent_from_env() -> usize {
+    match std::env::var("MAINSTAY_MAX_CONCURRENT") {
+        Ok(text) => text.parse().unwrap(),
+        Err(_) => DEFAULT_MAX_CONCURRENT_RECONCILES,
     }
 }
 

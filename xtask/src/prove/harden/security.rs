@@ -1,33 +1,69 @@
 //! Rows about security.
 
-use super::{Item, Row, RowKind};
+use super::{Item, Row, RowKind, integration, unit};
 use crate::build::Profile;
-use crate::hostile;
+use crate::{deny, hostile};
 
 pub(super) const ITEMS: &[Item] = &[
     Item {
         key: "entropy",
         claim: "operator: random values of charts are random and stable",
         goal: "different per cluster, unchanged per reconcile",
-        tests: &[],
+        tests: &[
+            unit("mainstay-operator", "a_chart_that_generates_values_is_rejected"),
+            unit(
+                "mainstay-operator",
+                "a_chart_may_use_the_current_time_where_it_changes_nothing",
+            ),
+        ],
     },
     Item {
         key: "confinement",
         claim: "operator: an Istio resource cannot create foreign kinds or namespaces",
         goal: "rejected with the object's name",
-        tests: &[],
+        tests: &[
+            unit("mainstay-operator", "a_value_cannot_add_an_object"),
+            unit(
+                "mainstay-operator",
+                "values_with_line_breaks_that_add_no_object_are_accepted",
+            ),
+            unit(
+                "mainstay-operator",
+                "the_charts_of_the_catalog_stay_in_their_namespaces",
+            ),
+            integration("simulated", "istio::a_value_cannot_add_an_object"),
+            unit(
+                "mainstay-cluster",
+                "nothing_of_ours_is_a_wildcard_and_nothing_escalates",
+            ),
+            integration("deploy", "every_sentence_of_the_rbac_page_holds_simulated"),
+            integration("deploy", "every_sentence_of_the_rbac_page_holds_real"),
+        ],
     },
     Item {
         key: "cache",
         claim: "operator: memory with 1,000 large labelled objects",
         goal: "≤ 1.1 × before",
-        tests: &[],
+        tests: &[
+            unit("mainstay-cluster", "objects_of_unknown_owners_are_not_kept_whole"),
+            unit("mainstay-cluster", "tombstones_expire_with_the_second_relist"),
+            integration("memory", "large_labelled_objects_of_a_tenant_are_not_cached"),
+        ],
     },
     Item {
         key: "dump",
         claim: "snapshots: names cannot leave the directory; files are private",
         goal: "all rejected, 0700 and 0600",
-        tests: &[],
+        tests: &[
+            unit("mainstay-sim", "names_of_objects_never_leave_the_directory"),
+            unit(
+                "mainstay-sim",
+                "dumps_are_readable_by_their_owner_only_and_distinct_names_stay_distinct",
+            ),
+            unit("mainstay-sim", "a_directory_with_files_is_left_alone"),
+            unit("mainstay-sim", "directory_links_and_special_files_are_rejected"),
+            integration("sandbox", "a_snapshot_goes_in_and_a_dump_comes_out"),
+        ],
     },
     Item {
         key: "requests",
@@ -39,13 +75,30 @@ pub(super) const ITEMS: &[Item] = &[
         key: "supply-chain",
         claim: "supply chain: pinned tools, advisories, SBOM",
         goal: "checked",
-        tests: &[],
+        tests: &[
+            unit("xtask", "tools_are_pinned"),
+            unit("xtask", "unpinned_tools_are_found"),
+            unit("xtask", "cargo_never_changes_a_lock_file"),
+            unit("xtask", "only_dependencies_of_the_binary_are_listed"),
+        ],
     },
     Item {
         key: "secrets",
         claim: "log redaction, links, fenced writes and OCI realms",
         goal: "all hold",
-        tests: &[],
+        tests: &[
+            unit("mainstay-operator", "messages_are_redacted"),
+            integration(
+                "operator",
+                "it_serves_reconciles_logs_no_secret_and_stops_on_signals",
+            ),
+            integration("generate", "a_directory_is_not_left_through_links"),
+            unit("mainstay-cluster", "a_fenced_write_has_a_limit_on_the_server_too"),
+            unit("mainstay-cluster", "no_write_outlasts_the_lease"),
+            integration("write", "no_write_outlasts_the_fence"),
+            unit("mainstay-operator", "the_pod_outlives_the_shutdown"),
+            integration("pull", "tokens_come_from_the_registrys_own_host_only"),
+        ],
     },
 ];
 
@@ -66,4 +119,14 @@ pub(super) fn hostile_row(quick: bool) -> Row {
         }
         Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
     }
+}
+
+/// Returns the rows of the full proof.
+pub(super) fn full_rows() -> Vec<Row> {
+    let (claim, goal) = ("supply chain: advisories of the RustSec database", "none");
+    let row = match deny::check_advisories() {
+        Ok(()) => Row::correct(claim, "no advisories".into(), goal, true),
+        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
+    };
+    vec![row]
 }

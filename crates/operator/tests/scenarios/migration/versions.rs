@@ -32,8 +32,9 @@ pub async fn above_the_highest_version_nothing_moves_until_it_is_raised(world: W
     let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     world.until_state(&path::revision(NEW_REVISION), "Healthy").await;
-    let words =
-        |highest: &str| format!("1.29.1 is above batched.maxVersion {highest}; workloads are not migrated");
+    let words = |highest: &str| {
+        format!("1.29.1 is above batched.maxVersion {highest}; workloads and managed tags stay")
+    };
     held(&world, &space, "VersionAboveMaximum", &words("1.28.999")).await;
     // The whole minor version is not meant by its first.
     allow(&world, "1.29.0").await;

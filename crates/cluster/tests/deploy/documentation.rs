@@ -1,0 +1,296 @@
+//! docs/rbac.md, sentence by sentence: permissions by `SelfSubjectAccessReview`, the admission policy by the
+//! writes it denies.
+
+use std::sync::Arc;
+
+use mainstay_catalog::Catalog;
+use mainstay_cluster::survey::survey;
+use mainstay_mesh::snapshot::Source;
+use mainstay_mesh::{Library, Settings, Snapshot};
+use mainstay_testkit::repository_root;
+use serde_json::{Value, json};
+
+use super::charts::{documents, operator_chart, releases};
+use super::host::Host;
+use crate::{ACCOUNT, JOB, with_owner};
+
+fn page() -> String {
+    std::fs::read_to_string(repository_root().join("docs/rbac.md")).unwrap()
+}
+
+/// The indented block of the page after the line that contains `heading`, without its indentation.
+fn block(heading: &str, indentation: &str) -> String {
+    let page = page();
+    let mut lines = page.lines().skip_while(|line| !line.contains(heading));
+    lines.next().unwrap();
+    let from = lines.skip_while(|line| !line.starts_with(indentation));
+    let lines = from.take_while(|line| line.starts_with(indentation));
+    lines
+        .map(|line| format!("{}\n", &line[indentation.len()..]))
+        .collect()
+}
+
+/// Whether an account may do what `attributes` describe.
+async fn may(host: &Host, account: &str, attributes: Value) -> bool {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let response = host.create(Some(account), path, &review).await;
+    response["status"]["allowed"]
+        .as_bool()
+        .unwrap_or_else(|| panic!("{response}"))
+}
+
+/// Parses a request as in the table: `create deployments.apps -n=default`.
+fn attributes(request: &str) -> Value {
+    let words: Vec<&str> = request.split(' ').collect();
+    let option = |name: &str| {
+        words
+            .iter()
+            .find_map(|word| word.strip_prefix(name))
+            .unwrap_or_default()
+    };
+    let (resource, group) = words[1].split_once('.').unwrap_or((words[1], ""));
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    json!({"resourceAttributes": {"verb": words[0], "resource": resource, "subresource": subresource,
+        "group": group, "namespace": option("-n="), "name": option("name=")}})
+}
+
+/// The table of requests; returns the number of its rows.
+pub(crate) async fn the_table_holds(host: &Host) -> usize {
+    let (mut asked, mut wrong) = (0, Vec::new());
+    for line in page().lines().filter_map(|line| line.strip_prefix("| `")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [request, expected @ ("yes" | "no"), ..] = cells.as_slice() else {
+            continue;
+        };
+        let request = request.trim_end_matches('`');
+        if may(host, ACCOUNT, attributes(request)).await != (*expected == "yes") {
+            wrong.push(request.to_owned());
+        }
+        asked += 1;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(asked >= 20, "{asked}");
+    asked
+}
+
+fn workload(kind: &str, namespace: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": namespace},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "serviceName": "s", "template": {"metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
+}
+
+fn without_service_name(mut object: Value) -> Value {
+    if object["kind"] != "StatefulSet" {
+        object["spec"].as_object_mut().unwrap().remove("serviceName");
+    }
+    object
+}
+
+/// The admission policy; returns the number of denied writes.
+pub(crate) async fn the_admission_policy_holds(host: &Host, owner: &Value) -> usize {
+    no_secrets_and_pods(host).await + only_own_workloads(host, owner).await + only_restarts(host, owner).await
+}
+
+async fn no_secrets_and_pods(host: &Host) -> usize {
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let (secrets, pods) = ("/api/v1/namespaces/shop/secrets", "/api/v1/namespaces/shop/pods");
+    let account = host.create(Some(ACCOUNT), secrets, &secret).await;
+    let made = host.create(None, secrets, &secret).await;
+    assert_eq!(
+        made["kind"], "Secret",
+        "only the operator's account is confined: {made}"
+    );
+    assert_eq!(host.create(None, pods, &pod).await["kind"], "Pod");
+    let mut changed = made.clone();
+    changed["metadata"]["labels"] = json!({"a": "b"});
+    let responses = [
+        account,
+        host.send(Some(ACCOUNT), "PUT", &format!("{secrets}/s"), &changed)
+            .await,
+        host.send(Some(ACCOUNT), "DELETE", &format!("{secrets}/s"), &json!({}))
+            .await,
+        host.send(Some(ACCOUNT), "DELETE", &format!("{pods}/p"), &json!({}))
+            .await,
+    ];
+    for response in &responses {
+        let message = response["message"].as_str().unwrap_or_default();
+        let expected = "the operator does not write Secrets or pods";
+        assert!(message.contains(expected), "{response}");
+    }
+    responses.len()
+}
+
+async fn denied(host: &Host, object: &Value, expected: &str) {
+    let error = host.apply(Some(ACCOUNT), object).await.unwrap_err();
+    assert!(error.contains(expected), "{}: {error}", object["kind"]);
+}
+
+async fn only_own_workloads(host: &Host, owner: &Value) -> usize {
+    for kind in ["Deployment", "DaemonSet"] {
+        let object = |namespace: &str| without_service_name(workload(kind, namespace));
+        denied(
+            host,
+            &object("istio-system"),
+            "only for objects of sailoperator.io",
+        )
+        .await;
+        for namespace in ["kube-system", "kube-public", "kube-node-lease"] {
+            denied(
+                host,
+                &with_owner(&object(namespace), owner),
+                "protected namespaces",
+            )
+            .await;
+        }
+        host.apply(Some(ACCOUNT), &with_owner(&object("istio-cni"), owner))
+            .await
+            .unwrap();
+    }
+    8
+}
+
+/// Workload migration restarts workloads of others and relabels their pods, but does not change what runs.
+async fn only_restarts(host: &Host, owner: &Value) -> usize {
+    let mut count = 0;
+    for kind in ["Deployment", "DaemonSet", "StatefulSet"] {
+        let other = without_service_name(workload(kind, "shop"));
+        host.apply(None, &other).await.unwrap();
+        let mut restarted = other.clone();
+        restarted["spec"]["template"]["metadata"]["annotations"] = json!({"restarted": "now"});
+        restarted["spec"]["template"]["metadata"]["labels"]["istio.io/rev"] = json!("new");
+        host.apply(Some(ACCOUNT), &restarted).await.unwrap();
+        let mut changed = other.clone();
+        changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("evil");
+        let expected = "does not change the pods of other workloads";
+        denied(host, &changed, expected).await;
+        // An owner reference does not make it ours.
+        denied(host, &with_owner(&changed, owner), expected).await;
+        count += 2;
+    }
+    let mut own = with_owner(&without_service_name(workload("Deployment", "istio-cni")), owner);
+    own["spec"]["template"]["spec"]["containers"][0]["image"] = json!("new");
+    host.apply(Some(ACCOUNT), &own).await.unwrap();
+    let mut released = without_service_name(workload("Deployment", "istio-system"));
+    released["metadata"]["name"] = json!("helm");
+    released["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "default-istiod"});
+    host.apply(None, &released).await.unwrap();
+    let mut taken_over = with_owner(&released, owner);
+    taken_over["spec"]["template"]["spec"]["containers"][0]["image"] = json!("new");
+    host.apply(Some(ACCOUNT), &taken_over).await.unwrap();
+    count
+}
+
+/// A write of a Lease.
+fn lease(namespace: &str, name: &str) -> Value {
+    attributes(&format!(
+        "update leases.coordination.k8s.io -n={namespace} name={name}"
+    ))
+}
+
+fn patch_definition(name: &str) -> Value {
+    attributes(&format!(
+        "patch customresourcedefinitions.apiextensions.k8s.io name={name}"
+    ))
+}
+
+/// The other roles of the chart; returns the number of requests.
+pub(crate) async fn other_roles_hold(host: &Host) -> usize {
+    let prometheus = "system:serviceaccount:monitoring:prometheus";
+    bind(host, "sail-operator-mainstay-metrics-reader", prometheus).await;
+    let url = |path: &str| json!({"nonResourceAttributes": {"verb": "get", "path": path}});
+    let expected = [
+        (prometheus, url("/metrics"), true),
+        (prometheus, url("/logs"), false),
+        (ACCOUNT, lease("sail-operator", "sail-operator-lock"), true),
+        (
+            JOB,
+            attributes("create customresourcedefinitions.apiextensions.k8s.io"),
+            true,
+        ),
+        (JOB, patch_definition("istios.sailoperator.io"), true),
+        (JOB, patch_definition("gateways.networking.istio.io"), true),
+        (JOB, patch_definition("other.example.com"), false),
+        (JOB, attributes("get secrets -n=default"), false),
+    ];
+    for (account, request, allowed) in &expected {
+        assert_eq!(
+            may(host, account, request.clone()).await,
+            *allowed,
+            "{account} {request}"
+        );
+    }
+    expected.len()
+}
+
+async fn bind(host: &Host, role: &str, account: &str) {
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": format!("test-{role}")},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "User", "apiGroup": group, "name": account}]});
+    host.apply(None, &binding).await.unwrap();
+}
+
+/// The role for readers: with it everything is read, without its last three rules the rest is.
+pub(crate) async fn the_reader_role_is_enough(host: &Host) {
+    let mut role = documents(&block("## A role for readers", "    ")).remove(0);
+    host.apply(None, &role).await.unwrap();
+    bind(host, role["metadata"]["name"].as_str().unwrap(), "reader").await;
+    let unread = async || {
+        let (library, _) = Library::from_catalog(&Catalog::embedded().unwrap());
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        let snapshot = Snapshot::new(now, Arc::new(Settings::default()), Arc::new(library));
+        let found = survey(&host.client(Some("reader")).await, snapshot)
+            .await
+            .unwrap();
+        let sources = Source::ALL.into_iter();
+        // Workloads are read for migrations only.
+        let sources = sources.filter(|source| *source != Source::Workloads);
+        let unread = sources.filter(|source| found.snapshot.readable(*source).is_err());
+        unread.count() + usize::from(found.leaders.is_err())
+    };
+    assert_eq!(unread().await, 0);
+    role["rules"].as_array_mut().unwrap().truncate(2);
+    host.apply(None, &role).await.unwrap();
+    assert_eq!(unread().await, 4, "Deployments, DaemonSets, webhooks and leases");
+}
+
+/// The values of the section "Not covered" are rules of the operator's role.
+pub(crate) fn extra_rules_are_added(namespace: &str) {
+    let objects = operator_chart(namespace, &block("MCS_API_GROUP", "      "));
+    let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+    let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+    let added = rules.filter(|rule| rule["apiGroups"] == json!(["mcs.example.com"]));
+    assert_eq!(added.count(), 2);
+}
+
+/// The roles that are there already are no obstacle; a new one is. Secrets cannot be read any more.
+pub(crate) async fn without_grants_no_new_role(host: &Host) {
+    assert!(may(host, ACCOUNT, attributes("get secrets -n=default")).await);
+    host.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sail-operator-mainstay-grants")
+        .await;
+    assert!(!may(host, ACCOUNT, attributes("get secrets -n=default")).await);
+    // Istio's roles have permissions on Leases too. Without them, only our own is left.
+    assert!(may(host, ACCOUNT, lease("sail-operator", "sail-operator-lock")).await);
+    assert!(!may(host, ACCOUNT, lease("sail-operator", "other")).await);
+    assert!(!may(host, ACCOUNT, lease("default", "sail-operator-lock")).await);
+    let all: Vec<Value> = releases()
+        .into_iter()
+        .flat_map(|release| release.objects)
+        .collect();
+    let role = all.iter().rev().find(|object| {
+        object["kind"] == "ClusterRole" && object["rules"].as_array().is_some_and(|rules| rules.len() > 10)
+    });
+    let mut role = role.unwrap().clone();
+    let mut settled = host.apply(Some(ACCOUNT), &role).await;
+    settled.as_mut().unwrap();
+    role["metadata"]["name"] = json!("another");
+    let error = host.apply(Some(ACCOUNT), &role).await.unwrap_err();
+    assert!(
+        error.contains("is attempting to grant RBAC permissions not currently held"),
+        "{error}"
+    );
+}
