@@ -134,8 +134,7 @@ async fn revisions(host: Host) {
             .contains("no installation has the revision \"other\""),
         "{unknown:#?}"
     );
-    host.ok(&["uninstall", "--revision=canary", "-y", "--force"])
-        .await;
+    host.ok(&["uninstall", "--revision=canary", "-y"]).await;
     host.ok(&["verify"]).await;
     host.ok(&["uninstall", "--purge", "-y"]).await;
     host.until_inventory(&before).await;
@@ -243,10 +242,24 @@ async fn foreign(host: Host) {
 
 /// A user without rights learns what is missing; confirmation is needed without `-y`.
 async fn prechecks(host: Host) {
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]);
+    let metadata = json!({"name": "reader"});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "guest"}]});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    host.send("POST", roles, Some(&role)).await;
+    host.send("POST", &roles.replace("roles", "rolebindings"), Some(&binding))
+        .await;
     let mut command = host.command(&["precheck", "-o", "json"]);
     command.env("KUBECONFIG", host.file("guest"));
     let denied = outcome(command).await;
     assert_eq!(denied.code, 1, "{denied:#?}");
+    assert!(
+        denied.stdout.contains("you may not create deployments.apps"),
+        "{denied:#?}"
+    );
     let before = host.inventory().await;
     let cancelled = host.run(&["install", "--profile=minimal"]).await;
     assert_eq!(cancelled.code, 1, "{cancelled:#?}");

@@ -25,6 +25,37 @@ pub(crate) async fn everywhere() {
     }
     println!("killed installations: {points} run, {converged} converged");
     assert_eq!(converged, points);
+    killed_uninstallations(&client, points).await;
+}
+
+/// Kills uninstallations after several of their writes; the next one deletes the rest.
+async fn killed_uninstallations(client: &str, points: usize) {
+    const UNINSTALL: [&str; 3] = ["uninstall", "--purge", "-y"];
+    let host = Host::simulated().await;
+    let before = host.inventory().await;
+    let writes = || host.simulator().with(|state| state.faults.counts(client).writes);
+    for point in 0..points {
+        host.ok(&INSTALL).await;
+        kill_at(&host, client, writes() + 2 * point as u64, &UNINSTALL).await;
+        host.ok(&UNINSTALL).await;
+        host.until_inventory(&before).await;
+    }
+    println!("killed uninstallations: {points} run, {points} converged");
+}
+
+/// Starts the binary, kills it after a write, and lets later runs continue.
+async fn kill_at(host: &Host, client: &str, write: u64, arguments: &[&str]) {
+    let never = std::time::Duration::from_hours(10);
+    let rule = Rule::once(client, Trigger::Write(write), Fault::Slow(never));
+    host.simulator().add_fault(rule);
+    let mut child = host.spawn(arguments);
+    host.until("the write", async || {
+        host.simulator().with(|state| state.faults.counts(client).writes) > write
+    })
+    .await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    host.simulator().with(|state| state.faults.clear());
 }
 
 /// Installs without interruption; returns the name of the client in the simulator.
@@ -39,17 +70,7 @@ async fn installing_client(host: &Host) -> String {
 async fn kill_after(write: u64, client: &str, expected: &BTreeSet<String>) -> bool {
     let host = Host::simulated().await;
     let before = host.inventory().await;
-    let hour = std::time::Duration::from_hours(10);
-    host.simulator()
-        .add_fault(Rule::once(client, Trigger::Write(write), Fault::Slow(hour)));
-    let mut child = host.spawn(&INSTALL);
-    host.until("the write", async || {
-        host.simulator().with(|state| state.faults.counts(client).writes) > write
-    })
-    .await;
-    child.kill().unwrap();
-    child.wait().unwrap();
-    host.simulator().with(|state| state.faults.clear());
+    kill_at(&host, client, write, &INSTALL).await;
     host.ok(&INSTALL).await;
     let found = host.inventory().await;
     if found != *expected {

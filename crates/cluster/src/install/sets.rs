@@ -62,6 +62,18 @@ pub struct InstalledSet {
 }
 
 impl InstalledSet {
+    #[cfg(test)]
+    pub(super) fn for_tests(name: SetName) -> Self {
+        Self {
+            key: name.key("istio-system"),
+            name,
+            version: String::new(),
+            configuration: None,
+            group_kinds: BTreeSet::new(),
+            live: Value::Null,
+        }
+    }
+
     fn from_inventory(live: Value) -> Option<Self> {
         let namespace = live.pointer("/metadata/namespace")?.as_str()?;
         let data = |key: &str| live.get("data")?.get(key)?.as_str().map(ToOwned::to_owned);

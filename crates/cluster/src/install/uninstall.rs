@@ -55,6 +55,21 @@ impl RemovalPlan {
             })
     }
 
+    /// Reports whether a pod belongs to a workload that is removed.
+    fn removes(&self, pod: &Value) -> bool {
+        let members = self.sets.iter().flat_map(|(_, members)| members);
+        members.into_iter().any(|(id, live)| {
+            let selector = live
+                .pointer("/spec/selector/matchLabels")
+                .and_then(Value::as_object);
+            let namespace = pod.pointer("/metadata/namespace").and_then(Value::as_str);
+            let labels = pod.pointer("/metadata/labels");
+            let has =
+                |(key, value): (&String, &Value)| labels.and_then(|labels| labels.get(key)) == Some(value);
+            namespace == Some(&id.namespace) && selector.is_some_and(|selector| selector.iter().all(has))
+        })
+    }
+
     /// Reports whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -80,7 +95,7 @@ impl Installer {
                 return Err(InstallError::UnknownRevision(revision.clone()));
             }
             plan.tags = self.foreign_tags(revision, &plan).await?;
-            plan.proxies = self.proxies(revision, &plan.tags).await?;
+            plan.proxies = self.proxies(revision, &plan).await?;
         }
         Ok(plan)
     }
@@ -139,14 +154,15 @@ impl Installer {
             .collect())
     }
 
-    /// Returns the injected pods of a revision and its tags, by their annotation.
-    async fn proxies(&self, revision: &str, tags: &[String]) -> Result<Vec<String>, InstallError> {
+    /// Returns the pods that use a revision or its tags, by their annotation, without those that are removed.
+    async fn proxies(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
         let pods = api::list(&self.client, "/api/v1/pods", "").await?;
         let uses = |pod: &Value| {
             let injected = pod
                 .pointer("/metadata/annotations/istio.io~1rev")
                 .and_then(Value::as_str);
-            injected.is_some_and(|injected| injected == revision || tags.iter().any(|tag| tag == injected))
+            injected
+                .is_some_and(|injected| injected == revision || plan.tags.iter().any(|tag| tag == injected))
         };
         let name = |pod: &Value| {
             let text = |at: &str| {
@@ -157,6 +173,34 @@ impl Installer {
             };
             format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"))
         };
-        Ok(pods.iter().filter(|pod| uses(pod)).map(name).collect())
+        Ok(pods
+            .iter()
+            .filter(|pod| uses(pod) && !plan.removes(pod))
+            .map(name)
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pods_of_removed_workloads_are_no_users() {
+        let id = ObjectId {
+            group: "apps".into(),
+            version: "v1".into(),
+            kind: "Deployment".into(),
+            namespace: "n".into(),
+            name: "gateway".into(),
+        };
+        let set = InstalledSet::for_tests(SetName::Revision("a".into()));
+        let live = json!({"spec": {"selector": {"matchLabels": {"app": "gateway"}}}});
+        let mut plan = RemovalPlan::default();
+        plan.sets.push((set, BTreeMap::from([(id, Arc::new(live))])));
+        let pod = |namespace: &str, app: &str| json!({"metadata": {"namespace": namespace, "labels": {"app": app}}});
+        assert!(plan.removes(&pod("n", "gateway")));
+        assert!(!plan.removes(&pod("m", "gateway")) && !plan.removes(&pod("n", "web")));
     }
 }

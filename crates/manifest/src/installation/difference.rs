@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use mainstay_yaml::{Budget, Map, Value, parse};
 
+use crate::merge::put;
 use crate::object::Object;
 
 /// One field that differs.
@@ -149,6 +150,18 @@ impl Id {
     }
 }
 
+impl Id {
+    /// Sets kind, namespace and name of an object, which a renaming changes.
+    fn write(&self, object: &mut Value) {
+        let Some(map) = object.as_map_mut() else { return };
+        put(map, &["kind"], self.kind.as_str().into());
+        put(map, &["metadata", "name"], self.name.as_str().into());
+        if !self.namespace.is_empty() {
+            put(map, &["metadata", "namespace"], self.namespace.as_str().into());
+        }
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
@@ -165,8 +178,13 @@ pub fn compare_objects_of(left: &[Object], right: &[Object], options: &DiffOptio
     let index = |objects: &[Object], is_left: bool| -> BTreeMap<Id, Value> {
         let ids = objects.iter().map(|object| (Id::of(object), object));
         let kept = ids.filter(|(id, _)| options.includes(id));
-        let named = kept.map(|(id, object)| (if is_left { options.renamed(id) } else { id }, object));
-        named.map(|(id, object)| (id, expanded(object))).collect()
+        kept.map(|(id, object)| {
+            let mut value = expanded(object);
+            let id = if is_left { options.renamed(id) } else { id };
+            id.write(&mut value);
+            (id, value)
+        })
+        .collect()
     };
     let (left, right) = (index(left, true), index(right, false));
     let ids: BTreeSet<&Id> = left.keys().chain(right.keys()).collect();
@@ -305,12 +323,9 @@ mod tests {
         assert_eq!(shown, expected);
     }
 
-    const A: &str =
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}, data: {mesh: \"x: {y: 1}\"}}";
-    const B: &str =
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}, data: {mesh: \"x: {y: 2}\"}}";
-    const C: &str =
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: n}, data: {mesh: \"x:\\n  y: 1\"}}";
+    const A: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {mesh: \"x: {port: 1}\"}}";
+    const B: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {mesh: \"x: {port: 2}\"}}";
+    const C: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}, data: {mesh: \"x:\\n  port: 1\"}}";
 
     #[test]
     fn yaml_in_config_maps_is_compared_as_a_structure() {
@@ -318,9 +333,9 @@ mod tests {
             &[A],
             &[B],
             &DiffOptions::default(),
-            &["ConfigMap n/a data.mesh.x.y"],
+            &["ConfigMap ns/a data.mesh.x.port"],
         );
-        let renamed = A.replace("\"x: {y: 1}\"", "\"x:\\n  y: 1\\n\"");
+        let renamed = A.replace("\"x: {port: 1}\"", "\"x:\\n  port: 1\\n\"");
         check(&[A], &[&renamed], &DiffOptions::default(), &[]);
     }
 
@@ -330,7 +345,7 @@ mod tests {
             &[A],
             &[C],
             &DiffOptions::default(),
-            &["- ConfigMap n/a", "+ ConfigMap n/c"],
+            &["- ConfigMap ns/a", "+ ConfigMap ns/c"],
         );
     }
 
@@ -340,7 +355,7 @@ mod tests {
             ignore: vec!["ConfigMap:*:c".parse().unwrap()],
             ..DiffOptions::default()
         };
-        check(&[A], &[C], &options, &["- ConfigMap n/a"]);
+        check(&[A], &[C], &options, &["- ConfigMap ns/a"]);
         options.ignore.clear();
         options.rename = vec![DiffOptions::parse_rename("::a->::c").unwrap()];
         check(&[A], &[C], &options, &[]);

@@ -39,14 +39,14 @@ impl ComponentDisplay {
         let mut state = self.state.borrow_mut();
         match event {
             InstallEvent::Applying(component, objects) => {
-                state.update(component, (0, objects), &format!("applying {objects} objects"));
+                state.update(component, 0, objects, &format!("applying {objects} objects"));
             }
             InstallEvent::Waiting {
                 component,
                 ready,
                 total,
                 reason,
-            } => state.update(component, (ready, total), &format!("waiting for {reason}")),
+            } => state.update(component, ready, total, &format!("waiting for {reason}")),
             InstallEvent::Finished(component, outcome) => state.finish(component, &outcome),
             InstallEvent::Pruned(id) => state.line(&format!("pruned {} {}", id.kind, id.name)),
         }
@@ -55,7 +55,7 @@ impl ComponentDisplay {
 
 impl State {
     /// Sets the row of a component; without a terminal, a line if the text is new.
-    fn update(&mut self, component: ComponentName, (done, total): (usize, usize), note: &str) {
+    fn update(&mut self, component: ComponentName, done: usize, total: usize, note: &str) {
         if self.bars.is_none() {
             let last = self.reasons.insert(component, note.to_owned());
             if last.as_deref() != Some(note) {
@@ -80,15 +80,15 @@ impl State {
         match outcome {
             ComponentOutcome::Ready { objects, written } => {
                 let note = format!("ready ({objects} objects, {written} written)");
-                self.update(component, (*objects, *objects), &note);
+                self.update(component, *objects, *objects, &note);
             }
             ComponentOutcome::Failed(error) => {
-                self.update(component, (0, 1), "failed");
+                self.update(component, 0, 1, "failed");
                 self.line(&error.to_string());
             }
             ComponentOutcome::Skipped(failed) => {
                 let note = format!("skipped because {} failed", failed.title());
-                self.update(component, (0, 1), &note);
+                self.update(component, 0, 1, &note);
             }
         }
     }
