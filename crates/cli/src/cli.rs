@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, generate, man, manifest, migration, operator, profile, revision, status,
-    template, version,
+    charts, completion, crds, generate, install, man, manifest, migration, operator, precheck, profile,
+    revision, status, tag, template, uninstall, verify, version,
 };
 #[cfg(feature = "simulator")]
 use crate::commands::{demo, rehearse, sandbox};
@@ -26,6 +26,7 @@ use crate::ui::style::Color;
   mainstay template istiod ./charts/istiod -n istio-system
   mainstay generate --check --diff k8s/
   mainstay manifest generate -f mesh.yaml
+  mainstay install -f mesh.yaml
   mainstay charts list
   mainstay status --context prod
   mainstay migration plan --to v1.29.1
@@ -51,8 +52,20 @@ enum Command {
     Template(Box<template::Args>),
     /// Inject initializer and service mesh into manifests
     Generate(Box<generate::Args>),
-    /// Generate and check the objects of `IstioOperator` files
+    /// Generate, install, compare and check the objects of `IstioOperator` files
     Manifest(manifest::Args),
+    /// Install or change a control plane
+    Install(Box<install::Args>),
+    /// Upgrade a control plane after checking that it is eligible
+    Upgrade(Box<install::UpgradeArgs>),
+    /// Uninstall a control plane, or everything
+    Uninstall(uninstall::Args),
+    /// Compare a cluster with a configuration
+    Verify(Box<verify::Args>),
+    /// Check whether Istio can be installed or upgraded
+    Precheck(Box<precheck::Args>),
+    /// List, set, generate and remove revision tags
+    Tag(tag::Args),
     /// List, print and compare configuration profiles
     Profile(profile::Args),
     /// List, show and add Istio chart versions
@@ -95,6 +108,12 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Template(it) => template::run(&it),
         Command::Generate(it) => generate::run(&it),
         Command::Manifest(it) => manifest::run(&it),
+        Command::Install(it) => install::run(&it),
+        Command::Upgrade(it) => install::run_upgrade(&it),
+        Command::Uninstall(it) => uninstall::run(&it),
+        Command::Verify(it) => verify::run(&it),
+        Command::Precheck(it) => precheck::run(&it),
+        Command::Tag(it) => tag::run(&it),
         Command::Profile(it) => profile::run(&it),
         Command::Charts(it) => charts::run(&it),
         Command::Status(it) => status::run(&it),
@@ -112,7 +131,19 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     }
 }
 
-/// Usage errors of `generate` exit with 2, because 1 means "would change".
+/// Usage errors of these commands exit with 2, because 1 means a difference or a failure.
+const USAGE_EXITS_WITH_2: &[&str] = &[
+    "generate",
+    "install",
+    "manifest",
+    "precheck",
+    "tag",
+    "uninstall",
+    "upgrade",
+    "verify",
+];
+
+/// Returns the error with the exit code of its command.
 fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
     let error = CliError::from(error);
     let is_word = |word: &&OsString| !word.to_string_lossy().starts_with('-');
@@ -120,7 +151,7 @@ fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
         .iter()
         .skip(1)
         .find(is_word)
-        .is_some_and(|word| word == "generate");
+        .is_some_and(|word| USAGE_EXITS_WITH_2.iter().any(|command| word == command));
     if generating {
         error.unless_quiet_exit(2)
     } else {

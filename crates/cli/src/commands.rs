@@ -6,10 +6,12 @@ pub(crate) mod crds;
 #[cfg(feature = "simulator")]
 pub(crate) mod demo;
 pub(crate) mod generate;
+pub(crate) mod install;
 pub(crate) mod man;
 pub(crate) mod manifest;
 pub(crate) mod migration;
 pub(crate) mod operator;
+pub(crate) mod precheck;
 pub(crate) mod profile;
 #[cfg(feature = "simulator")]
 pub(crate) mod rehearse;
@@ -17,7 +19,10 @@ pub(crate) mod revision;
 #[cfg(feature = "simulator")]
 pub(crate) mod sandbox;
 pub(crate) mod status;
+pub(crate) mod tag;
 pub(crate) mod template;
+pub(crate) mod uninstall;
+pub(crate) mod verify;
 pub(crate) mod version;
 
 use std::io::{self, Write};

@@ -13,6 +13,7 @@ mod decide;
 mod error;
 mod order;
 mod rules;
+mod set;
 mod webhook_order;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
 pub use error::{ApplyError, Verb};
+pub use set::Preview;
 
 use crate::compare::Difference;
 use crate::desired::{APPLY_SET_PART, Desired, DesiredError, DesiredObject, Kind, Kinds, ObjectId};
@@ -115,7 +117,7 @@ impl Engine {
     pub async fn desired(
         &self,
         key: ReleaseKey,
-        owner: OwnerReference,
+        owner: impl Into<Option<OwnerReference>>,
         rendered: Vec<Value>,
     ) -> Result<Desired, ApplyError> {
         for object in &rendered {
@@ -315,6 +317,7 @@ impl<'a> Run<'a> {
             manager: MANAGER,
             // A foreign change of a member is drift. An object that appeared just now is foreign.
             force: live.is_some(),
+            dry_run: false,
         };
         let applied = self.engine.caller.apply(apply).await;
         let (is_new, object) = self.or_reread(&wanted.id, &kind, applied).await?;

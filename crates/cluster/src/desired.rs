@@ -15,7 +15,10 @@ pub use id::ObjectId;
 pub use kinds::{Kind, Kinds};
 pub use marks::Inventory;
 pub(crate) use marks::inventory_id;
-pub(crate) use marks::{APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, set_id};
+pub(crate) use marks::{
+    APPLY_SET_ID, APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, INSTALLATION_SELECTOR,
+    set_id,
+};
 use reapplied::ReappliedFields;
 
 /// The desired state of a release.
@@ -23,8 +26,8 @@ use reapplied::ReappliedFields;
 pub struct Desired {
     /// The release.
     pub key: ReleaseKey,
-    /// The owner of all objects.
-    pub owner: OwnerReference,
+    /// The owner of all objects; `None` if only the inventory owns them.
+    pub owner: Option<OwnerReference>,
     /// The objects in install order, without duplicates.
     pub objects: Vec<DesiredObject>,
     /// The inventory of the release.
@@ -32,6 +35,8 @@ pub struct Desired {
     index: BTreeMap<ObjectId, usize>,
     /// Fields that differ again right after an apply.
     pub(crate) reapplied: ReappliedFields,
+    /// Ids of other sets from which objects may move to this one.
+    accepted_sets: Vec<String>,
 }
 
 /// One object of a release.
@@ -73,11 +78,12 @@ impl Desired {
     /// cluster-scoped objects lose theirs, lists are expanded, and null fields are removed.
     pub fn new(
         key: ReleaseKey,
-        owner: OwnerReference,
+        owner: impl Into<Option<OwnerReference>>,
         rendered: Vec<Value>,
         kinds: &Kinds,
     ) -> Result<Self, DesiredError> {
-        let inventory = Inventory::new(&key, &owner);
+        let owner = owner.into();
+        let inventory = Inventory::new(&key, owner.as_ref());
         let mut desired = Self {
             key,
             owner,
@@ -85,6 +91,7 @@ impl Desired {
             inventory,
             index: BTreeMap::new(),
             reapplied: ReappliedFields::default(),
+            accepted_sets: Vec::new(),
         };
         for object in rendered.into_iter().flat_map(flatten) {
             desired.add(object, kinds)?;
@@ -99,7 +106,7 @@ impl Desired {
         let Some(body) = without_nulls(body, DEEPEST) else {
             return Err(DesiredError::TooDeep(Box::new(id)));
         };
-        if id.group.is_empty() && id.kind == "Secret" {
+        if self.owner.is_some() && id.group.is_empty() && id.kind == "Secret" {
             return Err(DesiredError::Secret(Box::new(id)));
         }
         let Some(kind) = kinds.get(&id.group, &id.kind) else {
@@ -109,7 +116,7 @@ impl Desired {
         if self.index.insert(id.clone(), self.objects.len()).is_some() {
             return Err(DesiredError::Twice(Box::new(id)));
         }
-        let mut body = marks::marked(body, &id, &self.key, &self.owner);
+        let mut body = marks::marked(body, &id, &self.key, self.owner.as_ref());
         drop_hidden_variables(&mut body);
         self.objects.push(DesiredObject {
             id,
@@ -117,6 +124,31 @@ impl Desired {
             is_scaled: false,
         });
         Ok(())
+    }
+
+    /// Creates the desired state of an inventory without objects.
+    pub(crate) fn for_inventory(key: ReleaseKey, inventory: Inventory) -> Self {
+        Self {
+            key,
+            owner: None,
+            objects: Vec::new(),
+            inventory,
+            index: BTreeMap::new(),
+            reapplied: ReappliedFields::default(),
+            accepted_sets: Vec::new(),
+        }
+    }
+
+    /// Allows objects to move from these sets.
+    #[must_use]
+    pub(crate) fn accepting(mut self, sets: Vec<String>) -> Self {
+        self.accepted_sets = sets;
+        self
+    }
+
+    /// Whether objects may move from this set.
+    pub(crate) fn accepts(&self, set: &str) -> bool {
+        self.accepted_sets.iter().any(|accepted| accepted == set)
     }
 
     /// Returns the desired object with this identity.

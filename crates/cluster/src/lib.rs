@@ -10,6 +10,7 @@ pub mod definitions;
 pub mod deploy;
 pub mod desired;
 pub mod event;
+pub mod install;
 pub mod kinds;
 pub mod lease;
 pub mod live;

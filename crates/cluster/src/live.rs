@@ -13,7 +13,9 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
 use crate::apply::Change;
-use crate::desired::{APPLY_SET_PART, Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id, set_id};
+use crate::desired::{
+    APPLY_SET_ID, APPLY_SET_PART, Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id, set_id,
+};
 
 /// Managed objects in the newest observed version.
 #[derive(Clone, Debug, Default)]
@@ -294,15 +296,16 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 /// Whether an object belongs to a release: by Helm's annotations, or by our label if they were removed.
 pub(crate) fn is_part_of(object: &Value, key: &ReleaseKey) -> bool {
     match (annotation(object, HELM_NAME), annotation(object, HELM_NAMESPACE)) {
-        (None, None) => {
-            let labels = object.pointer("/metadata/labels");
-            let set = labels
-                .and_then(|labels| labels.get(APPLY_SET_PART))
-                .and_then(Value::as_str);
-            set == Some(&set_id(key))
-        }
+        (None, None) => set_label(object) == Some(&set_id(key)),
         (name, namespace) => name == Some(&key.name) && namespace == Some(&key.namespace),
     }
+}
+
+/// The set that an object is a member or the inventory of.
+pub(crate) fn set_label(object: &Value) -> Option<&str> {
+    let labels = object.pointer("/metadata/labels")?;
+    let label = labels.get(APPLY_SET_PART).or_else(|| labels.get(APPLY_SET_ID));
+    label.and_then(Value::as_str)
 }
 
 /// Name and namespace of the release in an object's annotations.

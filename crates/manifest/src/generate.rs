@@ -26,6 +26,8 @@ pub struct Rendered {
     pub warnings: Diagnostics,
     /// The merged and translated configuration.
     pub configuration: Value,
+    /// The user's files and settings merged, without a profile.
+    pub user_configuration: Value,
     /// Number of nodes that settings and overlays visited.
     pub steps: u64,
 }
@@ -84,6 +86,7 @@ pub fn generate(request: &Request<'_>) -> Result<Rendered, Diagnostics> {
         components,
         warnings: problems,
         configuration: Value::Map(translated.operator),
+        user_configuration: Value::Map(merged.user_operator.clone()),
         steps,
     })
 }

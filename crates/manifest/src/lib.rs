@@ -17,6 +17,7 @@ mod component;
 mod diagnostic;
 mod features;
 mod generate;
+mod installation;
 pub mod limits;
 mod merge;
 mod object;
@@ -38,10 +39,18 @@ mod values;
 pub use component::ComponentName;
 pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use generate::{ComponentObjects, Rendered, configuration, generate};
+pub use installation::{
+    CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
+    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, ObjectDifference, ObjectSelector,
+    Overlap, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest, UpgradeRequest,
+    check_upgrade, compare_objects_of, compare_values, deactivate, decide_default_tag, find_overlaps,
+    is_end_of_life, tag_objects,
+};
 pub use merge::{install_package_path, select};
 pub use object::{Object, compare_objects};
 pub use package::{CatalogPackage, Charts, Minor, PackageError, Profiles};
 pub use path::{Pair, Path, PathError, Segment, Selector};
+pub use render::parse_objects as parse_manifest;
 pub use request::{GatewayLists, Request};
 pub use set::{SetError, SetExpression};
 pub use source::InputFile;

@@ -169,7 +169,7 @@ fn split_objects(name: &str, text: &[u8], objects: &mut Vec<Object>) -> Result<(
 }
 
 /// Parses the objects of a stream; documents without a kind are dropped.
-pub(crate) fn parse_objects(text: &[u8]) -> Result<Vec<Object>, Box<mainstay_yaml::Error>> {
+pub fn parse_objects(text: &[u8]) -> Result<Vec<Object>, Box<mainstay_yaml::Error>> {
     let options = Options {
         numbers: Numbers::Exact,
         strict: false,

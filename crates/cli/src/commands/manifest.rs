@@ -1,5 +1,6 @@
-//! `mainstay manifest`: generates and checks the objects of `IstioOperator` files.
+//! `mainstay manifest`: generates, installs, compares and checks the objects of `IstioOperator` files.
 
+mod diff;
 mod generate;
 pub(super) mod inputs;
 mod package;
@@ -20,6 +21,10 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Install the objects of `IstioOperator` files (same as `mainstay install`)
+    Install(Box<super::install::Args>),
+    /// Compare manifests, or a manifest with the cluster
+    Diff(Box<diff::Args>),
     /// Generate the objects of an Istio installation
     Generate(Box<generate::Args>),
     /// Check `IstioOperator` files without printing objects
@@ -29,6 +34,8 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
+        Command::Install(args) => super::install::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Generate(args) => generate::run(args),
         Command::Validate(args) => validate::run(args),
     }

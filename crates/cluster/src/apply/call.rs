@@ -53,11 +53,12 @@ impl Caller {
     /// Applies `body`; returns the object and whether it was created.
     pub(super) async fn apply(&self, apply: Apply<'_>) -> Result<(bool, Value), ApplyError> {
         let force = if apply.force { "&force=true" } else { "" };
+        let dry_run = if apply.dry_run { "&dryRun=All" } else { "" };
         let call = ApiCall {
             verb: apply.verb,
             id: apply.id,
             path: format!(
-                "{}?fieldManager={}{force}",
+                "{}?fieldManager={}{force}{dry_run}",
                 path(apply.id, apply.kind),
                 apply.manager
             ),
@@ -181,6 +182,8 @@ pub(super) struct Apply<'a> {
     pub(super) body: &'a Value,
     pub(super) manager: &'a str,
     pub(super) force: bool,
+    /// Whether the server only computes the result.
+    pub(super) dry_run: bool,
 }
 
 /// API path of a group and version.

@@ -9,8 +9,9 @@ use super::{MANAGER, rules, webhook_order};
 use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
     APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
+    set_id,
 };
-use crate::live::{annotation, is_part_of, owners, uid};
+use crate::live::{annotation, is_part_of, owners, set_label, uid};
 
 /// Field managers that are taken over: the Helm CLI, and the operator that embeds Helm.
 pub(super) const LEGACY: &[&str] = &["helm", "sail-operator"];
@@ -48,7 +49,10 @@ pub(super) fn decide(
     let Some(live) = live else {
         return Ok(Decision::Create);
     };
-    check_ownership(&wanted.id, live, &desired.key)?;
+    match desired.owner {
+        Some(_) => check_ownership(&wanted.id, live, &desired.key)?,
+        None => check_membership(&wanted.id, live, desired)?,
+    }
     if is_deleting(live) {
         return Err(ApplyError::Deleting(Box::new(wanted.id.clone())));
     }
@@ -150,10 +154,23 @@ fn is_ignored(live: &Value) -> bool {
 
 /// Whether an object is this owner's and this release's, and not on its way out already.
 pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
-    owners(live).any(|owner| owner == key.owner)
-        && is_part_of(live, key)
-        && !uid(live).is_empty()
-        && !is_deleting(live)
+    let has_owner = key.owner.is_empty() || owners(live).any(|owner| owner == key.owner);
+    has_owner && is_part_of(live, key) && !uid(live).is_empty() && !is_deleting(live)
+}
+
+/// An object of a set without an owner may be a member of it or of a set that it accepts, or of none. Objects
+/// of Helm, of a controller and of other sets are foreign.
+fn check_membership(id: &ObjectId, live: &Value, desired: &Desired) -> Result<(), ApplyError> {
+    let set = set_label(live).filter(|set| *set != set_id(&desired.key) && !desired.accepts(set));
+    let set = set.map(|set| format!("it is a member of the set {set:?}"));
+    let release = annotation(live, HELM_NAME).map(|name| format!("it belongs to the Helm release {name:?}"));
+    match set.or(release).or_else(|| controller(live)) {
+        Some(why) => Err(ApplyError::Foreign {
+            id: Box::new(id.clone()),
+            why,
+        }),
+        None => Ok(()),
+    }
 }
 
 /// An object belongs to the release by its owner unless another release claims it, or by Helm's annotations

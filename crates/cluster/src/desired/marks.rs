@@ -23,13 +23,22 @@ pub(crate) const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Label of a member: the set it belongs to.
 pub(crate) const APPLY_SET_PART: &str = "applyset.kubernetes.io/part-of";
 /// Label of an inventory: its own set.
-const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
+pub(crate) const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
+/// Labels of the inventory of a set without an owner.
+const INSTALLATION_LABELS: [(&str, &str); 2] = [
+    ("app.kubernetes.io/managed-by", "mainstay"),
+    ("app.kubernetes.io/component", "istio-installation"),
+];
+/// Selects the inventories of sets without an owner.
+pub(crate) const INSTALLATION_SELECTOR: &str =
+    "app.kubernetes.io/managed-by=mainstay,app.kubernetes.io/component=istio-installation";
+
 /// Adds the marks of the release and owner, and sets name and namespace.
-pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: &OwnerReference) -> Value {
+pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: Option<&OwnerReference>) -> Value {
     let Value::Object(mut body) = body else {
         return body;
     };
@@ -40,7 +49,9 @@ pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: &Owner
     } else {
         metadata.insert("namespace".into(), id.namespace.clone().into());
     }
-    own(&mut metadata, key, owner);
+    if let Some(owner) = owner {
+        own(&mut metadata, key, owner);
+    }
     let mut labels = take_map(&mut metadata, "labels");
     labels.insert(APPLY_SET_PART.into(), set_id(key).into());
     metadata.insert("labels".into(), labels.into());
@@ -82,15 +93,22 @@ pub struct Inventory {
     own: Map<String, Value>,
     group_kinds: BTreeSet<String>,
     namespaces: BTreeSet<String>,
+    /// What else the object stores.
+    data: Map<String, Value>,
 }
 
 impl Inventory {
     /// Creates the inventory of a release without objects.
-    pub(super) fn new(key: &ReleaseKey, owner: &OwnerReference) -> Self {
+    pub(super) fn new(key: &ReleaseKey, owner: Option<&OwnerReference>) -> Self {
         let id = inventory_id(key);
         let mut own_marks = Map::new();
-        own(&mut own_marks, key, owner);
+        if let Some(owner) = owner {
+            own(&mut own_marks, key, owner);
+        }
         let mut labels = take_map(&mut own_marks, "labels");
+        if owner.is_none() {
+            labels.extend(INSTALLATION_LABELS.map(|(name, value)| (name.to_owned(), value.into())));
+        }
         labels.insert(APPLY_SET_ID.into(), set_id(key).into());
         own_marks.insert("labels".into(), labels.into());
         own_marks.insert("name".into(), id.name.clone().into());
@@ -100,7 +118,32 @@ impl Inventory {
             own: own_marks,
             group_kinds: BTreeSet::new(),
             namespaces: BTreeSet::new(),
+            data: Map::new(),
         }
+    }
+
+    /// Creates the inventory of a set without an owner, with data about it.
+    pub(crate) fn for_set(key: &ReleaseKey, data: Map<String, Value>) -> Self {
+        Self {
+            data,
+            ..Self::new(key, None)
+        }
+    }
+
+    /// Adds the kind and namespace of an object.
+    pub(crate) fn add(&mut self, id: &ObjectId) {
+        self.cover_one(id);
+    }
+
+    /// Adds everything that a live inventory lists.
+    pub(crate) fn add_listed(&mut self, live: &Value) {
+        self.group_kinds.extend(listed(live, GROUP_KINDS));
+        self.namespaces.extend(listed(live, NAMESPACES));
+    }
+
+    /// Returns the kinds that a live inventory lists, such as `Deployment.apps`.
+    pub(crate) fn listed_kinds(live: &Value) -> BTreeSet<String> {
+        listed(live, GROUP_KINDS)
     }
 
     /// Adds the kinds and namespaces of these objects.
@@ -126,6 +169,7 @@ impl Inventory {
         id == own_id
             && self.group_kinds.is_subset(&listed(live, GROUP_KINDS))
             && self.namespaces.is_subset(&listed(live, NAMESPACES))
+            && (self.data.is_empty() || live.get("data").and_then(Value::as_object) == Some(&self.data))
     }
 
     /// Returns the object to apply, including the kinds of objects about to be deleted.
@@ -140,7 +184,11 @@ impl Inventory {
             annotations.insert(NAMESPACES.into(), joined(&all.namespaces).into());
         }
         metadata.insert("annotations".into(), annotations.into());
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        if let (false, Value::Object(body)) = (all.data.is_empty(), &mut body) {
+            body.insert("data".into(), all.data.into());
+        }
+        body
     }
 }
 
@@ -161,7 +209,8 @@ fn listed(live: &Value, annotation: &str) -> BTreeSet<String> {
         .and_then(|annotations| annotations.get(annotation))
         .and_then(Value::as_str)
         .unwrap_or_default();
-    text.split(',').map(str::to_owned).collect()
+    let names = text.split(',').filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 fn joined(names: &BTreeSet<String>) -> String {

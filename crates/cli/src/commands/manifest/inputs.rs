@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use mainstay_catalog::Catalog;
+use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{
-    CatalogPackage, Charts, Diagnostics, GatewayLists, InputFile, Profiles, Rendered, Request, generate,
-    install_package_path,
+    CatalogPackage, Charts, Diagnostics, GatewayLists, InputFile, InstallationPlan, Object, Profiles,
+    Rendered, Request, generate, install_package_path,
 };
 
 use super::package::DirectoryPackage;
@@ -41,6 +41,13 @@ pub(crate) struct InputFlags {
     /// Kubernetes version that templates see (default: the oldest that this Istio supports)
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
+    #[command(flatten)]
+    sources: ChartFlags,
+}
+
+/// Flags that select charts and profiles.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ChartFlags {
     /// Istio version of charts and profiles
     #[arg(long, value_name = "VERSION")]
     istio_version: Option<String>,
@@ -52,6 +59,75 @@ pub(crate) struct InputFlags {
     profiles: Option<PathBuf>,
     #[command(flatten)]
     charts: ChartsFlag,
+}
+
+impl ChartFlags {
+    /// Runs `action` on the charts and profiles.
+    pub(crate) fn with_charts<T>(
+        &self,
+        action: impl FnOnce(&Package<'_>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        self.open(None)?.with_package(|package, _| action(package))
+    }
+
+    /// Generates the objects of one `IstioOperator` file.
+    pub(crate) fn generate_file(&self, name: &str, text: Vec<u8>) -> Result<Vec<Object>, CliError> {
+        let file = InputFile {
+            name: name.to_owned(),
+            text,
+        };
+        let named = install_package_path(std::slice::from_ref(&file), &[]).map(PathBuf::from);
+        self.open(named)?.with_package(|package, _| {
+            let request = Request {
+                files: vec![file],
+                sets: Vec::new(),
+                revision: None,
+                force: false,
+                gateway_lists: GatewayLists::default(),
+                kube_version: None,
+                profiles: package.profiles,
+                charts: package.charts,
+            };
+            let rendered = generate(&request).map_err(|problems| report::failure(&problems))?;
+            Ok(rendered.sorted_objects().into_iter().cloned().collect())
+        })
+    }
+
+    /// Opens charts and profiles; `named` is a directory that a file names.
+    fn open(&self, named: Option<PathBuf>) -> Result<Sources, CliError> {
+        let catalog = self.charts.open()?;
+        let version = version_or_default(&catalog, self.istio_version.as_deref())?;
+        let directory = self.manifests.clone().or(named);
+        let open = |path: PathBuf| DirectoryPackage::open(&path, &version);
+        Ok(Sources {
+            directory: directory.map(open).transpose()?,
+            profiles: self
+                .profiles
+                .clone()
+                .map(|path| DirectoryPackage::for_profiles(path, &version))
+                .transpose()?,
+            catalog,
+            version,
+        })
+    }
+}
+
+impl Sources {
+    fn with_package<T>(
+        &self,
+        action: impl FnOnce(&Package<'_>, &Version) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let package = CatalogPackage::new(&self.catalog, self.version.clone());
+        let charts: &dyn Charts = match &self.directory {
+            Some(directory) => directory,
+            None => &package,
+        };
+        let profiles: &dyn Profiles = match (&self.profiles, &self.directory) {
+            (Some(directory), _) | (None, Some(directory)) => directory,
+            (None, None) => &package,
+        };
+        action(&Package { charts, profiles }, &self.version)
+    }
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -80,58 +156,79 @@ impl InputFlags {
         self.filename.iter().map(|name| read_file(name)).collect()
     }
 
-    /// Opens charts and profiles; a directory that a file names is used unless a flag names one.
-    fn open(&self, files: &[InputFile]) -> Result<Sources, CliError> {
-        let catalog = self.charts.open()?;
-        let version = version_or_default(&catalog, self.istio_version.as_deref())?;
-        let named = install_package_path(files, &self.set).map(PathBuf::from);
-        let directory = self.manifests.clone().or(named);
-        let open = |path: PathBuf| DirectoryPackage::open(&path, &version);
-        Ok(Sources {
-            directory: directory.map(open).transpose()?,
-            profiles: self
-                .profiles
-                .clone()
-                .map(|path| DirectoryPackage::for_profiles(path, &version))
-                .transpose()?,
-            catalog,
-            version,
-        })
-    }
-
     /// Runs `action` on the request of these flags.
     pub(crate) fn with_request<T>(
         &self,
         action: impl FnOnce(&Request<'_>) -> Result<T, Diagnostics>,
     ) -> Result<T, CliError> {
-        let mut files = self.read_files()?;
+        let run = |request: &Request<'_>, _: &Version| action(request).map_err(|it| report::failure(&it));
+        self.with_package(&ClusterDefaults::default(), run)
+    }
+
+    /// Plans an installation on a cluster, prints warnings, and runs `action` on the plan.
+    pub(crate) fn plan<T>(
+        &self,
+        defaults: &ClusterDefaults,
+        action: impl FnOnce(InstallationPlan, &Package<'_>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        self.with_package(defaults, |request, version| {
+            let rendered = generate(request).map_err(|problems| report::failure(&problems))?;
+            report::print(&rendered.warnings);
+            let package = Package {
+                charts: request.charts,
+                profiles: request.profiles,
+            };
+            action(InstallationPlan::new(rendered, &version.to_string()), &package)
+        })
+    }
+
+    /// Reports whether neither files nor settings are given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filename.is_empty() && self.set.is_empty() && self.profile.is_none()
+    }
+
+    /// Reports whether `--force` is given.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.force
+    }
+
+    /// Returns `--revision`.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        self.revision.as_deref().filter(|revision| !revision.is_empty())
+    }
+
+    fn with_package<T>(
+        &self,
+        defaults: &ClusterDefaults,
+        action: impl FnOnce(&Request<'_>, &Version) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let mut files: Vec<InputFile> = defaults.stored.iter().cloned().collect();
+        files.extend(self.read_files()?);
         if let Some(profile) = &self.profile {
             files.insert(0, profile_file(profile));
         }
-        let sources = self.open(&files)?;
-        let package = CatalogPackage::new(&sources.catalog, sources.version.clone());
-        let charts: &dyn Charts = match &sources.directory {
-            Some(directory) => directory,
-            None => &package,
-        };
-        let profiles: &dyn Profiles = match (&sources.profiles, &sources.directory) {
-            (Some(directory), _) | (None, Some(directory)) => directory,
-            (None, None) => &package,
-        };
-        let request = Request {
-            files,
-            sets: self.set.clone(),
-            revision: self.revision.clone(),
-            force: self.force,
-            gateway_lists: match self.gateway_lists {
-                Lists::Merge => GatewayLists::MergeByName,
-                Lists::Replace => GatewayLists::Replace,
-            },
-            kube_version: self.kube_version.clone(),
-            profiles,
-            charts,
-        };
-        action(&request).map_err(|problems| report::failure(&problems))
+        if defaults.kube_version.contains("-gke") {
+            files.insert(0, gke_file());
+        }
+        let detected = Some(&defaults.kube_version).filter(|version| !version.is_empty());
+        let named = install_package_path(&files, &self.set).map(PathBuf::from);
+        let sources = self.sources.open(named)?;
+        sources.with_package(|package, version| {
+            let request = Request {
+                files,
+                sets: self.set.clone(),
+                revision: self.revision.clone(),
+                force: self.force,
+                gateway_lists: match self.gateway_lists {
+                    Lists::Merge => GatewayLists::MergeByName,
+                    Lists::Replace => GatewayLists::Replace,
+                },
+                kube_version: self.kube_version.clone().or_else(|| detected.cloned()),
+                profiles: package.profiles,
+                charts: package.charts,
+            };
+            action(&request, version)
+        })
     }
 
     /// Generates the objects and prints warnings.
@@ -139,6 +236,33 @@ impl InputFlags {
         let rendered = self.with_request(generate)?;
         report::print(&rendered.warnings);
         Ok(rendered)
+    }
+}
+
+/// Charts and profiles that flags select.
+pub(crate) struct Package<'a> {
+    /// Source of charts.
+    pub(crate) charts: &'a dyn Charts,
+    /// Source of profiles.
+    pub(crate) profiles: &'a dyn Profiles,
+}
+
+/// Defaults that a cluster determines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterDefaults {
+    /// Its version, unless a flag sets one.
+    pub(crate) kube_version: String,
+    /// The configuration of an earlier installation.
+    pub(crate) stored: Option<InputFile>,
+}
+
+/// Google's clusters run the CNI agent in `kube-system`, as istioctl detects it.
+fn gke_file() -> InputFile {
+    let text = "spec: {components: {cni: {namespace: kube-system}}, \
+                values: {global: {platform: gke}, cni: {resourceQuotas: {enabled: false}}}}\n";
+    InputFile {
+        name: "detected platform".into(),
+        text: text.into(),
     }
 }
 

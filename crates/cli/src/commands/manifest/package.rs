@@ -17,6 +17,7 @@ const CHARTS: &[(&str, &str)] = &[
     ("istio-egress", "gateways/istio-egress"),
     ("cni", "istio-cni"),
     ("ztunnel", "ztunnel"),
+    ("default", "default"),
 ];
 
 /// Maximum number of files of a chart.

@@ -1,0 +1,291 @@
+//! A cluster to install on, simulated or real, and the binary that installs.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use mainstay_harness::Injectors;
+use mainstay_sim::auth::User;
+use mainstay_sim::script::Script;
+use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_testkit::cluster::{Cluster, Options};
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
+use serde_json::{Value, json};
+
+/// How long a state may take to be reached on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(3);
+
+/// Kinds that controllers create and delete on their own time.
+const DERIVED: &[&str] = &[
+    "Event",
+    "Pod",
+    "ReplicaSet",
+    "ControllerRevision",
+    "EndpointSlice",
+    "Endpoints",
+    "Lease",
+];
+
+enum Running {
+    Simulated {
+        cluster: mainstay_sim::Cluster,
+        _server: Server,
+    },
+    Real {
+        cluster: Box<Cluster>,
+        kubelet: Kubelet,
+    },
+}
+
+/// A cluster with its kubeconfig.
+pub(crate) struct Host {
+    server: Running,
+    directory: tempfile::TempDir,
+}
+
+/// Result of one run of the binary.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Host {
+    /// A simulated cluster with istiods that inject.
+    pub(crate) async fn simulated() -> Self {
+        let cluster = mainstay_sim::Cluster::default();
+        cluster.add_controller(Box::new(Injectors::default()));
+        cluster.run_workloads(1);
+        let options = ServeOptions {
+            speed: 20.0,
+            ..ServeOptions::default()
+        };
+        let server = Server::start(&cluster, &options).await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        server
+            .write_kubeconfig(User::admin(), &directory.path().join("kubeconfig"))
+            .unwrap();
+        server
+            .write_kubeconfig(
+                User::named("guest", &["system:authenticated"]),
+                &directory.path().join("guest"),
+            )
+            .unwrap();
+        let host = Self {
+            server: Running::Simulated {
+                cluster,
+                _server: server,
+            },
+            directory,
+        };
+        host.prepare().await;
+        host
+    }
+
+    /// A real API server with controllers and a simulated kubelet, without any istiod.
+    pub(crate) async fn real() -> Self {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let options = KubeletOptions {
+            nodes: 1,
+            backing: None,
+        };
+        let kubelet = Kubelet::start(&cluster, options).await.unwrap();
+        let host = Self {
+            directory: tempfile::tempdir().unwrap(),
+            server: Running::Real {
+                cluster: Box::new(cluster),
+                kubelet,
+            },
+        };
+        host.prepare().await;
+        host
+    }
+
+    /// The namespace exists before, so that its own objects are no leftovers.
+    async fn prepare(&self) {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "istio-system"}});
+        self.send("POST", "/api/v1/namespaces", Some(&namespace)).await;
+        self.until("the namespace's own objects", async || {
+            let account = self
+                .send(
+                    "GET",
+                    "/api/v1/namespaces/istio-system/serviceaccounts/default",
+                    None,
+                )
+                .await;
+            account["kind"] == "ServiceAccount" || matches!(self.server, Running::Simulated { .. })
+        })
+        .await;
+    }
+
+    pub(crate) fn simulator(&self) -> &mainstay_sim::Cluster {
+        match &self.server {
+            Running::Simulated { cluster, .. } => cluster,
+            Running::Real { .. } => panic!("not simulated"),
+        }
+    }
+
+    /// Sets how pods of a workload in `istio-system` behave.
+    pub(crate) fn set_script(&self, workload: &str, script: Script) {
+        match &self.server {
+            Running::Simulated { cluster, .. } => {
+                cluster.with(|state| state.scripts.add_workload("istio-system", workload, script));
+            }
+            Running::Real { kubelet, .. } => kubelet.set_script("istio-system", workload, script),
+        }
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        match &self.server {
+            Running::Simulated { .. } => self.directory.path().join("kubeconfig"),
+            Running::Real { cluster, .. } => cluster.kubeconfig("admin"),
+        }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+        command
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("XDG_DATA_HOME", self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().unwrap()
+    }
+
+    /// Runs the binary.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Outcome {
+        outcome(self.command(arguments)).await
+    }
+
+    /// Runs the binary, which must succeed; returns its output.
+    pub(crate) async fn ok(&self, arguments: &[&str]) -> String {
+        let outcome = self.run(arguments).await;
+        assert_eq!(outcome.code, 0, "{arguments:?}: {outcome:#?}");
+        outcome.stdout
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        match &self.server {
+            Running::Simulated { cluster, .. } => Client::new(cluster.connect("test"), "default"),
+            Running::Real { cluster, .. } => cluster.client("admin").unwrap(),
+        }
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let text = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let format = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", format);
+        let response = self
+            .client()
+            .send(request.body(Body::from(text)).unwrap())
+            .await
+            .unwrap();
+        let bytes = response.into_body().collect_bytes().await.unwrap();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// All objects of the cluster except those that controllers derive: `Kind.group namespace/name`.
+    pub(crate) async fn inventory(&self) -> BTreeSet<String> {
+        let mut versions = vec!["/api/v1".to_owned()];
+        let groups = self.send("GET", "/apis", None).await;
+        for group in groups["groups"].as_array().unwrap() {
+            versions.push(format!(
+                "/apis/{}",
+                group["preferredVersion"]["groupVersion"].as_str().unwrap()
+            ));
+        }
+        let mut found = BTreeSet::new();
+        for version in versions {
+            let resources = self.send("GET", &version, None).await;
+            for resource in resources["resources"].as_array().into_iter().flatten() {
+                found.extend(self.objects_of(&version, resource).await);
+            }
+        }
+        found
+    }
+
+    async fn objects_of(&self, version: &str, resource: &Value) -> Vec<String> {
+        let (name, kind) = (
+            resource["name"].as_str().unwrap(),
+            resource["kind"].as_str().unwrap(),
+        );
+        let can_list = resource["verbs"]
+            .as_array()
+            .is_some_and(|verbs| verbs.contains(&json!("list")));
+        if name.contains('/') || !can_list || DERIVED.contains(&kind) {
+            return Vec::new();
+        }
+        let list = self.send("GET", &format!("{version}/{name}"), None).await;
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let label = |item: &Value| {
+            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
+            format!(
+                "{version} {kind} {namespace}/{}",
+                item["metadata"]["name"].as_str().unwrap()
+            )
+        };
+        items.iter().map(label).collect()
+    }
+
+    /// Waits until a condition holds.
+    pub(crate) async fn until(&self, what: &str, condition: impl AsyncFn() -> bool) {
+        let begin = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(50));
+        while !condition().await {
+            assert!(begin.elapsed() < DEADLINE, "not reached: {what}");
+            ticks.tick().await;
+        }
+    }
+
+    /// Waits until the cluster has exactly these objects.
+    pub(crate) async fn until_inventory(&self, expected: &BTreeSet<String>) {
+        let begin = tokio::time::Instant::now();
+        loop {
+            let found = self.inventory().await;
+            if found == *expected {
+                return;
+            }
+            let extra: Vec<_> = found.difference(expected).collect();
+            let lost: Vec<_> = expected.difference(&found).collect();
+            assert!(
+                begin.elapsed() < DEADLINE,
+                "left behind: {extra:#?}, lost: {lost:#?}"
+            );
+            tokio::time::interval(Duration::from_millis(200)).tick().await;
+        }
+    }
+}
+
+pub(crate) async fn outcome(mut command: Command) -> Outcome {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Outcome {
+        code: output.status.code().unwrap_or(-1),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}

@@ -1,0 +1,87 @@
+//! SIGKILL after the n-th write of an installation: the next run converges.
+
+use std::collections::BTreeSet;
+
+use mainstay_sim::fault::{Fault, Rule, Trigger};
+use mainstay_testkit::case_count;
+
+use super::host::Host;
+
+const INSTALL: [&str; 4] = ["install", "--profile=demo", "-y", "--readiness-timeout=2m"];
+
+/// Kills a run after each of several writes, spread evenly; `MAINSTAY_CASES` sets their number.
+pub(crate) async fn everywhere() {
+    let reference = Host::simulated().await;
+    let client = installing_client(&reference).await;
+    let expected = reference.inventory().await;
+    let writes = reference
+        .simulator()
+        .with(|state| state.faults.counts(&client).writes);
+    let points = case_count(4).min(20);
+    let mut converged = 0;
+    for point in 0..points {
+        let after = writes * point as u64 / points as u64;
+        converged += usize::from(kill_after(after, &client, &expected).await);
+    }
+    println!("killed installations: {points} run, {converged} converged");
+    assert_eq!(converged, points);
+    killed_uninstallations(&client, points).await;
+}
+
+/// Kills uninstallations after several of their writes; the next one deletes the rest.
+async fn killed_uninstallations(client: &str, points: usize) {
+    const UNINSTALL: [&str; 3] = ["uninstall", "--purge", "-y"];
+    let host = Host::simulated().await;
+    let before = host.inventory().await;
+    let writes = || host.simulator().with(|state| state.faults.counts(client).writes);
+    for point in 0..points {
+        host.ok(&INSTALL).await;
+        kill_at(&host, client, writes() + 2 * point as u64, &UNINSTALL).await;
+        host.ok(&UNINSTALL).await;
+        host.until_inventory(&before).await;
+    }
+    println!("killed uninstallations: {points} run, {points} converged");
+}
+
+/// Starts the binary, kills it after a write, and lets later runs continue.
+async fn kill_at(host: &Host, client: &str, write: u64, arguments: &[&str]) {
+    let never = std::time::Duration::from_hours(10);
+    let rule = Rule::once(client, Trigger::Write(write), Fault::Slow(never));
+    host.simulator().add_fault(rule);
+    let mut child = host.spawn(arguments);
+    host.until("the write", async || {
+        host.simulator().with(|state| state.faults.counts(client).writes) > write
+    })
+    .await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    host.simulator().with(|state| state.faults.clear());
+}
+
+/// Installs without interruption; returns the name of the client in the simulator.
+async fn installing_client(host: &Host) -> String {
+    host.ok(&INSTALL).await;
+    let writes = |name: &str| host.simulator().with(|state| state.faults.counts(name).writes);
+    let names = ["mainstay", "unnamed"];
+    let found = names.into_iter().find(|name| writes(name) > 0);
+    found.expect("the installation wrote nothing").to_owned()
+}
+
+async fn kill_after(write: u64, client: &str, expected: &BTreeSet<String>) -> bool {
+    let host = Host::simulated().await;
+    let before = host.inventory().await;
+    kill_at(&host, client, write, &INSTALL).await;
+    host.ok(&INSTALL).await;
+    let found = host.inventory().await;
+    if found != *expected {
+        println!(
+            "after write {write}: {:#?}",
+            found.symmetric_difference(expected).collect::<Vec<_>>()
+        );
+        return false;
+    }
+    host.ok(&["verify"]).await;
+    host.ok(&["uninstall", "--purge", "-y"]).await;
+    host.until_inventory(&before).await;
+    true
+}

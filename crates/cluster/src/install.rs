@@ -1,0 +1,101 @@
+//! Installs, verifies and uninstalls the components of an `IstioOperator`: executes the plans of
+//! [`mainstay_manifest`].
+//!
+//! ```text
+//! plan ──▶ namespace ──▶ inventories ──▶ components, each after its parent is ready ──▶ prune
+//! ```
+//!
+//! Every object belongs to one set, which a `ConfigMap` (the parent of an `ApplySet`) describes: the shared
+//! objects of all revisions, one set per revision, and the tags. *Invariant:* the inventory lists the kinds
+//! of a set before the first of its objects is written and until the last one is deleted, so that an
+//! interrupted run can be continued or undone.
+
+mod api;
+mod cluster_facts;
+mod components;
+mod error;
+mod member;
+mod readiness;
+mod sets;
+mod tags;
+mod uninstall;
+mod verify;
+mod wait;
+
+use std::time::Duration;
+
+use kube::Client;
+use mainstay_manifest::{ComponentName, InstallationPlan};
+use mainstay_mesh::plan::ReleaseKey;
+use serde_json::Value;
+
+pub use cluster_facts::{ClusterFacts, read_cluster_facts};
+pub use components::{ComponentOutcome, InstallEvent, InstallOutcome};
+pub use error::InstallError;
+pub use readiness::{Readiness, readiness};
+pub use sets::{InstalledSet, SetName, installed_sets};
+pub use tags::LiveRevisionTag;
+pub use uninstall::{RemovalPlan, UninstallRequest};
+pub use verify::{Problem, VerifiedObject};
+
+use crate::apply::{Engine, Preview};
+
+/// Installs and uninstalls control planes.
+pub struct Installer {
+    client: Client,
+    engine: Engine,
+    readiness_timeout: Duration,
+}
+
+impl Installer {
+    /// Creates an installer; components that are not ready within `readiness_timeout` fail.
+    #[must_use]
+    pub fn new(client: Client, readiness_timeout: Duration) -> Self {
+        Self {
+            engine: Engine::new(client.clone()),
+            client,
+            readiness_timeout,
+        }
+    }
+
+    /// Returns what an installation would change, as the server would store it.
+    pub async fn preview(&self, plan: &InstallationPlan) -> Result<Vec<Preview>, InstallError> {
+        let accepted = self.accepted_sets().await?;
+        let mut previews = Vec::new();
+        for planned in &plan.components {
+            let key = set_key(plan, planned.component);
+            let objects = member::to_json(&planned.objects)?;
+            let applied = |error| InstallError::Apply(planned.component, Box::new(error));
+            let (served, unserved) = self.engine.split_served(objects).await.map_err(applied)?;
+            let desired = self.engine.desired(key, None, served).await.map_err(applied)?;
+            let desired = desired.accepting(accepted.clone());
+            previews.extend(self.engine.preview(&desired).await.map_err(applied)?);
+            previews.extend(unserved.into_iter().filter_map(unserved_preview));
+        }
+        Ok(previews)
+    }
+
+    /// Returns the ids of all sets of installations: an object may move from one to another.
+    async fn accepted_sets(&self) -> Result<Vec<String>, InstallError> {
+        let sets = installed_sets(&self.client).await?;
+        Ok(sets.iter().map(|set| crate::desired::set_id(&set.key)).collect())
+    }
+}
+
+fn unserved_preview(after: Value) -> Option<Preview> {
+    Some(Preview {
+        id: crate::desired::ObjectId::from_object(&after).ok()?,
+        before: None,
+        after,
+        is_exact: false,
+    })
+}
+
+/// Returns the set of a component: `Base` is shared by all revisions.
+fn set_key(plan: &InstallationPlan, component: ComponentName) -> ReleaseKey {
+    let set = match component {
+        ComponentName::Base => SetName::Shared,
+        _ => SetName::Revision(plan.revision.clone()),
+    };
+    set.key(&plan.namespace)
+}

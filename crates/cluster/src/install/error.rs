@@ -1,0 +1,98 @@
+//! Errors of installations.
+
+use std::time::Duration;
+
+use mainstay_manifest::ComponentName;
+
+use crate::apply::ApplyError;
+use crate::desired::ObjectId;
+use crate::write::WriteError;
+
+/// Errors of installing, verifying and uninstalling.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The cluster cannot be read.
+    #[error("cannot read {what}: {error}")]
+    Read {
+        /// What was read.
+        what: String,
+        /// The server's error.
+        error: WriteError,
+    },
+    /// An object cannot be written.
+    #[error("cannot write {what}: {error}")]
+    Write {
+        /// What was written.
+        what: String,
+        /// The server's error.
+        error: WriteError,
+    },
+    /// A rendered object cannot be converted.
+    #[error("a rendered object is invalid")]
+    Object(#[source] Box<mainstay_yaml::Error>),
+    /// A component cannot be applied.
+    #[error("{}: {}", .0.title(), .1)]
+    Apply(ComponentName, #[source] Box<ApplyError>),
+    /// A set cannot be written or pruned.
+    #[error("set {set}: {error}")]
+    Set {
+        /// The name of the set's inventory.
+        set: String,
+        /// The reason.
+        #[source]
+        error: Box<ApplyError>,
+    },
+    /// A component is not ready in time.
+    #[error("{}: not ready after {} s{}", .component.title(), .after.as_secs(), show(.unready))]
+    NotReady {
+        /// The component.
+        component: ComponentName,
+        /// The timeout.
+        after: Duration,
+        /// Objects that are not ready, and why.
+        unready: Vec<(ObjectId, String)>,
+    },
+    /// Some components are not installed; the events have the reasons.
+    #[error("{failed} of {all} components failed")]
+    Failed {
+        /// Number of components that failed or were skipped.
+        failed: usize,
+        /// Number of components.
+        all: usize,
+    },
+    /// Objects are not gone in time.
+    #[error("{count} objects are still being deleted, such as {example}")]
+    NotDeleted {
+        /// Number of objects.
+        count: usize,
+        /// One of them.
+        example: String,
+    },
+    /// No installation has this revision.
+    #[error("no installation has the revision {0:?}")]
+    UnknownRevision(String),
+}
+
+fn show(unready: &[(ObjectId, String)]) -> String {
+    let one = |(id, reason): &(ObjectId, String)| format!("\n  {}: {reason}", label(id));
+    unready.iter().map(one).collect()
+}
+
+/// `Deployment istio-system/istiod`.
+pub(super) fn label(id: &ObjectId) -> String {
+    if id.namespace.is_empty() {
+        format!("{} {}", id.kind, id.name)
+    } else {
+        format!("{} {}/{}", id.kind, id.namespace, id.name)
+    }
+}
+
+impl InstallError {
+    /// Creates a read error.
+    pub(super) fn read(what: impl Into<String>, error: WriteError) -> Self {
+        Self::Read {
+            what: what.into(),
+            error,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Uninstalls control planes by their inventories.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::components::set_error;
+use super::error::InstallError;
+use super::sets::{InstalledSet, SetName, installed_sets};
+use super::{Installer, api, member};
+use crate::desired::ObjectId;
+use crate::live::Known;
+
+/// Timeout of the deletion of all objects.
+const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// What to uninstall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UninstallRequest {
+    /// One revision; shared objects stay.
+    Revision(String),
+    /// Everything that any installation or tag wrote.
+    Purge,
+}
+
+/// What an uninstallation removes.
+#[derive(Debug, Default)]
+pub struct RemovalPlan {
+    sets: Vec<(InstalledSet, BTreeMap<ObjectId, Arc<Value>>)>,
+    /// Names of pods that are connected to a revision that is removed.
+    pub proxies: Vec<String>,
+    /// Tags that point to a revision that is removed and are not removed with it.
+    pub tags: Vec<String>,
+}
+
+impl RemovalPlan {
+    /// Returns the objects to delete, in order of their kind and name.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectId> {
+        self.sets.iter().flat_map(|(_, members)| members.keys())
+    }
+
+    /// Returns the gateways among the objects.
+    pub fn gateways(&self) -> impl Iterator<Item = &ObjectId> {
+        self.sets
+            .iter()
+            .flat_map(|(_, members)| members)
+            .filter_map(|(id, live)| {
+                let component = live.pointer("/metadata/labels/operator.istio.io~1component");
+                let component = component.and_then(Value::as_str).unwrap_or_default();
+                (id.kind == "Deployment" && component.ends_with("Gateways")).then_some(id)
+            })
+    }
+
+    /// Reports whether a pod belongs to a workload that is removed.
+    fn removes(&self, pod: &Value) -> bool {
+        let members = self.sets.iter().flat_map(|(_, members)| members);
+        members.into_iter().any(|(id, live)| {
+            let selector = live
+                .pointer("/spec/selector/matchLabels")
+                .and_then(Value::as_object);
+            let namespace = pod.pointer("/metadata/namespace").and_then(Value::as_str);
+            let labels = pod.pointer("/metadata/labels");
+            let has =
+                |(key, value): (&String, &Value)| labels.and_then(|labels| labels.get(key)) == Some(value);
+            namespace == Some(&id.namespace) && selector.is_some_and(|selector| selector.iter().all(has))
+        })
+    }
+
+    /// Reports whether there is nothing to remove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+}
+
+impl Installer {
+    /// Finds what an uninstallation removes; deletes nothing.
+    pub async fn plan_removal(&self, request: &UninstallRequest) -> Result<RemovalPlan, InstallError> {
+        let sets = installed_sets(&self.client).await?;
+        let is_wanted = |set: &InstalledSet| match request {
+            UninstallRequest::Purge => true,
+            UninstallRequest::Revision(revision) => set.name == SetName::Revision(revision.clone()),
+        };
+        let mut plan = RemovalPlan::default();
+        for set in sets.into_iter().filter(is_wanted) {
+            let members = member::members(&self.client, &set).await?;
+            plan.sets.push((set, members));
+        }
+        if let UninstallRequest::Revision(revision) = request {
+            if plan.sets.is_empty() {
+                return Err(InstallError::UnknownRevision(revision.clone()));
+            }
+            plan.tags = self.foreign_tags(revision, &plan).await?;
+            plan.proxies = self.proxies(revision, &plan).await?;
+        }
+        Ok(plan)
+    }
+
+    /// Deletes the objects of a plan, then the inventories, and waits until they are gone.
+    pub async fn uninstall(
+        &self,
+        plan: RemovalPlan,
+        report: &dyn Fn(&ObjectId),
+    ) -> Result<usize, InstallError> {
+        let mut deleted = Vec::new();
+        // Revisions before what they share.
+        for (set, members) in plan.sets.into_iter().rev() {
+            let changes = self.engine.prune(&set.key, members).await;
+            for change in changes.map_err(|partial| set_error(&set.key, partial))? {
+                report(&change.id);
+                deleted.push(change.id);
+            }
+            self.await_deletion(&set).await?;
+            let known = Known {
+                inventory: Some(Arc::new(set.live.clone())),
+                ..Known::default()
+            };
+            let changes = self.engine.uninstall(&set.key, known).await;
+            changes.map_err(|partial| set_error(&set.key, partial))?;
+        }
+        Ok(deleted.len())
+    }
+
+    /// Waits until no object of a set is left; finalizers may keep some for a while.
+    async fn await_deletion(&self, set: &InstalledSet) -> Result<(), InstallError> {
+        let until = Instant::now() + DELETION_TIMEOUT;
+        loop {
+            let left = member::members(&self.client, set).await?;
+            let Some(id) = left.keys().next() else {
+                return Ok(());
+            };
+            if Instant::now() >= until {
+                return Err(InstallError::NotDeleted {
+                    count: left.len(),
+                    example: super::error::label(id),
+                });
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Returns tags that point to the revision and are not among the objects to delete.
+    async fn foreign_tags(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
+        let tags = self.tags().await?;
+        let deleted: Vec<&str> = plan.objects().map(|id| id.name.as_str()).collect();
+        let foreign = tags.into_iter().filter(|tag| tag.revision == revision);
+        Ok(foreign
+            .filter(|tag| !deleted.contains(&tag.webhook.as_str()))
+            .map(|tag| tag.tag)
+            .collect())
+    }
+
+    /// Returns the pods that use a revision or its tags, by their annotation, without those that are removed.
+    async fn proxies(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
+        let pods = api::list(&self.client, "/api/v1/pods", "").await?;
+        let uses = |pod: &Value| {
+            let injected = pod
+                .pointer("/metadata/annotations/istio.io~1rev")
+                .and_then(Value::as_str);
+            injected
+                .is_some_and(|injected| injected == revision || plan.tags.iter().any(|tag| tag == injected))
+        };
+        let name = |pod: &Value| {
+            let text = |at: &str| {
+                pod.pointer(at)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"))
+        };
+        Ok(pods
+            .iter()
+            .filter(|pod| uses(pod) && !plan.removes(pod))
+            .map(name)
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pods_of_removed_workloads_are_no_users() {
+        let id = ObjectId {
+            group: "apps".into(),
+            version: "v1".into(),
+            kind: "Deployment".into(),
+            namespace: "n".into(),
+            name: "gateway".into(),
+        };
+        let set = InstalledSet::for_tests(SetName::Revision("a".into()));
+        let live = json!({"spec": {"selector": {"matchLabels": {"app": "gateway"}}}});
+        let mut plan = RemovalPlan::default();
+        plan.sets.push((set, BTreeMap::from([(id, Arc::new(live))])));
+        let pod = |namespace: &str, app: &str| json!({"metadata": {"namespace": namespace, "labels": {"app": app}}});
+        assert!(plan.removes(&pod("n", "gateway")));
+        assert!(!plan.removes(&pod("m", "gateway")) && !plan.removes(&pod("n", "web")));
+    }
+}

@@ -1,0 +1,19 @@
+//! Decisions about installations that need no cluster: the plan of components, the order in which they start,
+//! the eligibility of an upgrade, overlapping webhooks, revision tags and differences between objects.
+
+mod difference;
+mod eligibility;
+mod overlap;
+mod plan;
+mod schedule;
+mod tag;
+
+pub use difference::{
+    ChangedObject, DiffOptions, DiffOptionsError, FieldDifference, ObjectDifference, ObjectSelector,
+    compare_objects_of, compare_values,
+};
+pub use eligibility::{ControlPlane, EligibilityFinding, UpgradeRequest, check_upgrade, is_end_of_life};
+pub use overlap::{Overlap, find_overlaps};
+pub use plan::{DefaultTag, InstallationPlan, LiveTag, PlannedComponent, decide_default_tag};
+pub use schedule::{Schedule, SkippedComponent};
+pub use tag::{CanonicalWebhook, TagError, TagRequest, deactivate, tag_objects};

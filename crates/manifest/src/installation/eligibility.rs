@@ -1,0 +1,235 @@
+//! Whether an upgrade may start: version order and skew, the Kubernetes version, end of life.
+
+use mainstay_catalog::Version;
+
+use crate::diagnostic::Severity;
+use crate::package::Minor;
+use crate::translate::Translator;
+
+/// The first month in which istioctl of a minor version reports its end of life: minor of Istio 1, year,
+/// month. The constant of 1.28 is that of an older version, so 1.28 has no row.
+const END_OF_LIFE: &[(u64, i16, i8)] = &[
+    (24, 2025, 7),
+    (25, 2025, 10),
+    (26, 2026, 2),
+    (27, 2026, 5),
+    (29, 2026, 11),
+    (30, 2027, 2),
+];
+
+/// A running control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlPlane {
+    /// Its revision; `default` without one.
+    pub revision: String,
+    /// Its version, if it is known.
+    pub version: Option<Version>,
+}
+
+/// What an upgrade is about to do, and where.
+#[derive(Clone, Debug)]
+pub struct UpgradeRequest<'a> {
+    /// The revision to upgrade.
+    pub revision: &'a str,
+    /// The version to install.
+    pub target: &'a Version,
+    /// The control planes of the cluster.
+    pub installed: &'a [ControlPlane],
+    /// Minor version of the cluster's Kubernetes 1.
+    pub kube_minor: u64,
+    /// Year and month of today.
+    pub today: (i16, i8),
+}
+
+/// A reason against an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EligibilityFinding {
+    /// An error prevents the upgrade unless it is forced.
+    pub severity: Severity,
+    /// The reason.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl EligibilityFinding {
+    fn new(severity: Severity, message: String) -> Self {
+        Self {
+            severity,
+            message,
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Returns every reason against an upgrade; empty if it may start.
+#[must_use]
+pub fn check_upgrade(request: &UpgradeRequest<'_>) -> Vec<EligibilityFinding> {
+    let mut findings = Vec::new();
+    findings.extend(check_order(request));
+    findings.extend(
+        request
+            .installed
+            .iter()
+            .filter_map(|other| check_shared(request, other)),
+    );
+    findings.extend(check_kubernetes(request.target, request.kube_minor));
+    findings.extend(is_end_of_life(request.target, request.today).then(|| end_of_life(request.target)));
+    findings
+}
+
+/// Reports whether istioctl of this version would report its end of life in this month.
+#[must_use]
+pub fn is_end_of_life(version: &Version, today: (i16, i8)) -> bool {
+    let (major, minor) = version.minor();
+    let row = END_OF_LIFE.iter().find(|row| major == 1 && row.0 == minor);
+    row.is_some_and(|row| today >= (row.1, row.2))
+}
+
+fn end_of_life(version: &Version) -> EligibilityFinding {
+    let message = format!("Istio {version} has reached its end of life");
+    EligibilityFinding::new(Severity::Warning, message).hint("choose a newer version with --istio-version")
+}
+
+/// Checks the control plane that the upgrade replaces: never back, and one minor version at a time.
+fn check_order(request: &UpgradeRequest<'_>) -> Option<EligibilityFinding> {
+    let (revision, target) = (request.revision, request.target);
+    let same = request.installed.iter().find(|one| one.revision == revision);
+    let Some(same) = same else {
+        let message = format!("no control plane has the revision {revision:?}");
+        let hint = "install it with `mainstay install`, or choose a revision with --revision";
+        return Some(EligibilityFinding::new(Severity::Error, message).hint(hint));
+    };
+    let Some(current) = &same.version else {
+        let message = format!("the version of the control plane {revision:?} is unknown");
+        return Some(EligibilityFinding::new(Severity::Warning, message));
+    };
+    let (from, to) = (current.minor(), target.minor());
+    if target < current {
+        let message = format!("{target} is older than the installed version {current}");
+        return Some(EligibilityFinding::new(Severity::Error, message).hint("choose a newer version"));
+    }
+    if to.0 != from.0 || to.1 > from.1 + 1 {
+        let message = format!("{current} to {target} skips minor versions");
+        let hint = format!("upgrade to {}.{} first", from.0, from.1 + 1);
+        return Some(EligibilityFinding::new(Severity::Error, message).hint(hint));
+    }
+    None
+}
+
+/// Definitions are shared by all revisions: an older version replaces those that a newer one needs.
+fn check_shared(request: &UpgradeRequest<'_>, other: &ControlPlane) -> Option<EligibilityFinding> {
+    let version = other.version.as_ref()?;
+    if other.revision == request.revision || request.target >= version {
+        return None;
+    }
+    let message = format!(
+        "the revision {:?} runs {version}, and {} replaces its custom resource definitions",
+        other.revision, request.target
+    );
+    let hint = "set values.base.enableIstioConfigCRDs=false to keep them";
+    Some(EligibilityFinding::new(Severity::Warning, message).hint(hint))
+}
+
+fn check_kubernetes(target: &Version, kube_minor: u64) -> Option<EligibilityFinding> {
+    let (major, minor) = target.minor();
+    let oldest = Translator::for_minor(Minor { major, minor }).kube_minor;
+    let message = format!("Istio {target} needs Kubernetes 1.{oldest}, the cluster has 1.{kube_minor}");
+    (kube_minor < oldest)
+        .then(|| EligibilityFinding::new(Severity::Error, message).hint("upgrade the cluster first"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plane(revision: &str, version: &str) -> ControlPlane {
+        ControlPlane {
+            revision: revision.into(),
+            version: version.parse().ok(),
+        }
+    }
+
+    /// Checks an upgrade of `default` and compares the messages.
+    fn check(installed: &[(&str, &str)], target: &str, expected: &[&str]) {
+        check_on(installed, target, (36, (2026, 6)), expected);
+    }
+
+    fn check_on(installed: &[(&str, &str)], target: &str, on: (u64, (i16, i8)), expected: &[&str]) {
+        let installed: Vec<_> = installed.iter().map(|one| plane(one.0, one.1)).collect();
+        let findings = check_upgrade(&UpgradeRequest {
+            revision: "default",
+            target: &target.parse().unwrap(),
+            installed: &installed,
+            kube_minor: on.0,
+            today: on.1,
+        });
+        let shown: Vec<String> = findings
+            .iter()
+            .map(|one| format!("{}: {}", one.severity, one.message))
+            .collect();
+        assert_eq!(shown, expected, "{installed:?} to {target}");
+    }
+
+    #[test]
+    fn one_minor_version_forward_is_allowed() {
+        check(&[("default", "1.28.2")], "1.29.1", &[]);
+        check(&[("default", "1.29.1")], "1.29.1", &[]);
+        check(&[("default", "1.29.0")], "1.29.1", &[]);
+    }
+
+    #[test]
+    fn the_order_of_versions_is_checked() {
+        check(
+            &[("default", "1.29.1")],
+            "1.28.2",
+            &["error: 1.28.2 is older than the installed version 1.29.1"],
+        );
+        check(
+            &[("default", "1.27.9")],
+            "1.29.1",
+            &["error: 1.27.9 to 1.29.1 skips minor versions"],
+        );
+        check(
+            &[("canary", "1.28.2")],
+            "1.29.1",
+            &["error: no control plane has the revision \"default\""],
+        );
+        check(
+            &[("default", "unknown")],
+            "1.29.1",
+            &["warning: the version of the control plane \"default\" is unknown"],
+        );
+    }
+
+    #[test]
+    fn a_newer_revision_shares_the_definitions() {
+        check(
+            &[("default", "1.28.0"), ("canary", "1.29.1")],
+            "1.28.2",
+            &[
+                "warning: the revision \"canary\" runs 1.29.1, and 1.28.2 replaces its custom resource definitions",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_cluster_and_the_calendar_are_checked() {
+        check_on(
+            &[("default", "1.28.2")],
+            "1.29.1",
+            (20, (2026, 11)),
+            &[
+                "error: Istio 1.29.1 needs Kubernetes 1.30, the cluster has 1.20",
+                "warning: Istio 1.29.1 has reached its end of life",
+            ],
+        );
+        assert!(!is_end_of_life(&"1.29.1".parse().unwrap(), (2026, 10)));
+        assert!(is_end_of_life(&"1.24.2".parse().unwrap(), (2026, 1)));
+    }
+}

@@ -1,0 +1,313 @@
+//! The plan of an installation: its components with labelled objects, and the default tag.
+
+use mainstay_yaml::{Map, Value};
+
+use crate::component::ComponentName;
+use crate::generate::{ComponentObjects, Rendered};
+use crate::merge::{put, text_at, value_at};
+use crate::object::{Object, compare_objects};
+
+use super::tag::deactivate;
+
+/// The revision of an installation without one.
+const DEFAULT: &str = "default";
+
+/// Labels that istioctl puts on every object it installs.
+const MANAGED: &str = "operator.istio.io/managed";
+const COMPONENT: &str = "operator.istio.io/component";
+const VERSION: &str = "operator.istio.io/version";
+const REVISION: &str = "istio.io/rev";
+const OWNER_NAME: &str = "install.operator.istio.io/owning-resource";
+const OWNER_NAMESPACE: &str = "install.operator.istio.io/owning-resource-namespace";
+
+/// Everything that an installation writes.
+#[derive(Clone, Debug)]
+pub struct InstallationPlan {
+    /// The namespace of the control plane.
+    pub namespace: String,
+    /// The revision; `default` without one.
+    pub revision: String,
+    /// The Istio version.
+    pub version: String,
+    /// The network of the namespace; empty for none.
+    pub network: String,
+    /// The user's files and settings merged, as an `IstioOperator`.
+    pub configuration: Value,
+    /// Whether the installation manages the default tag.
+    pub manages_webhooks: bool,
+    /// Whether the default tag injects into all namespaces that do not opt out.
+    pub injects_by_default: bool,
+    /// The components, each after its parent.
+    pub components: Vec<PlannedComponent>,
+}
+
+/// The objects of one component.
+#[derive(Clone, Debug)]
+pub struct PlannedComponent {
+    /// The component.
+    pub component: ComponentName,
+    /// The component that must be ready first.
+    pub parent: Option<ComponentName>,
+    /// The objects in order of installation, with labels.
+    pub objects: Vec<Object>,
+}
+
+impl InstallationPlan {
+    /// Plans the installation of rendered objects.
+    #[must_use]
+    pub fn new(rendered: Rendered, version: &str) -> Self {
+        let empty = Map::new();
+        let operator = rendered.configuration.as_map().unwrap_or(&empty);
+        let text = |keys: &[&str]| text_at(operator, keys);
+        let flag = |keys: &[&str]| value_at(operator, keys).and_then(Value::as_bool) == Some(true);
+        let mut plan = Self {
+            namespace: or(text(&["metadata", "namespace"]), "istio-system"),
+            revision: or(text(&["spec", "values", "revision"]), DEFAULT),
+            version: version.to_owned(),
+            network: text(&["spec", "values", "global", "network"]),
+            manages_webhooks: !flag(&["spec", "values", "global", "operatorManageWebhooks"]),
+            injects_by_default: flag(&[
+                "spec",
+                "values",
+                "sidecarInjectorWebhook",
+                "enableNamespacesByDefault",
+            ]),
+            configuration: rendered.user_configuration,
+            components: Vec::new(),
+        };
+        let owner = text(&["metadata", "name"]);
+        let enabled: Vec<ComponentName> = rendered.components.iter().map(|one| one.component).collect();
+        plan.components = rendered
+            .components
+            .into_iter()
+            .map(|one| plan.component(one, &enabled, &owner))
+            .collect();
+        plan
+    }
+
+    fn component(
+        &self,
+        rendered: ComponentObjects,
+        enabled: &[ComponentName],
+        owner: &str,
+    ) -> PlannedComponent {
+        let ComponentObjects {
+            component,
+            mut objects,
+        } = rendered;
+        objects.sort_by(compare_objects);
+        for object in &mut objects {
+            self.label(object, component, owner);
+        }
+        PlannedComponent {
+            component,
+            parent: parent(component, enabled),
+            objects,
+        }
+    }
+
+    /// Adds the owner labels. The component `Base` is shared by all revisions and has no revision label.
+    fn label(&self, object: &mut Object, component: ComponentName, owner: &str) {
+        let Some(map) = object.0.as_map_mut() else { return };
+        let mut set = |label: &str, value: &str| put(map, &["metadata", "labels", label], value.into());
+        set(MANAGED, "Reconcile");
+        set(COMPONENT, component.name());
+        set(VERSION, &self.version);
+        if component != ComponentName::Base {
+            set(REVISION, &self.revision);
+        }
+        if !owner.is_empty() {
+            set(OWNER_NAME, owner);
+            set(OWNER_NAMESPACE, &self.namespace);
+        }
+    }
+
+    /// Returns the component with its objects.
+    #[must_use]
+    pub fn component_named(&self, component: ComponentName) -> Option<&PlannedComponent> {
+        self.components.iter().find(|one| one.component == component)
+    }
+
+    /// Returns the webhook configuration that injects for this revision.
+    #[must_use]
+    pub fn injector(&self) -> Option<&Object> {
+        let pilot = self.component_named(ComponentName::Pilot)?;
+        pilot.objects.iter().find(|object| is_injector(object))
+    }
+
+    /// Adds the objects of the default tag, or leaves the tag to the revision that has it.
+    pub fn set_default_tag(&mut self, decision: &DefaultTag, objects: Vec<Object>) {
+        let Some(pilot) = self
+            .components
+            .iter_mut()
+            .find(|one| one.component == ComponentName::Pilot)
+        else {
+            return;
+        };
+        if *decision != DefaultTag::Unmanaged && self.revision == DEFAULT {
+            for object in pilot.objects.iter_mut().filter(|object| is_injector(object)) {
+                deactivate(&mut object.0);
+            }
+        }
+        pilot.objects.extend(objects);
+        pilot.objects.sort_by(compare_objects);
+    }
+
+    /// Creates a plan without objects, for tests.
+    #[cfg(test)]
+    pub(crate) fn for_components(components: &[ComponentName]) -> Self {
+        let planned = components.iter().map(|component| PlannedComponent {
+            component: *component,
+            parent: parent(*component, components),
+            objects: Vec::new(),
+        });
+        Self {
+            namespace: "istio-system".into(),
+            revision: DEFAULT.into(),
+            version: "1.29.1".into(),
+            network: String::new(),
+            configuration: Value::Null,
+            manages_webhooks: true,
+            injects_by_default: false,
+            components: planned.collect(),
+        }
+    }
+}
+
+/// Returns the nearest enabled component that must be ready before this one.
+fn parent(component: ComponentName, enabled: &[ComponentName]) -> Option<ComponentName> {
+    let mut ancestors = std::iter::successors(component.depends_on(), |one| one.depends_on());
+    ancestors.find(|one| enabled.contains(one))
+}
+
+fn is_injector(object: &Object) -> bool {
+    let labels = object.0.at(&["metadata", "labels"]);
+    let has = |label: &str| labels.and_then(|labels| labels.get(label)).is_some();
+    object.kind() == "MutatingWebhookConfiguration" && has(REVISION) && !has("istio.io/tag")
+}
+
+fn or(text: String, default: &str) -> String {
+    if text.is_empty() { default.to_owned() } else { text }
+}
+
+/// The default tag as the cluster has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveTag {
+    /// The revision that it points to.
+    pub revision: String,
+    /// Whether the installation of that revision made it.
+    pub is_installed: bool,
+}
+
+/// Which revision has the default tag after an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultTag {
+    /// The installed revision.
+    Own,
+    /// Another revision, by name.
+    Other(String),
+    /// The installation does not manage webhooks.
+    Unmanaged,
+}
+
+/// Decides about the default tag: a revision keeps it, and the first revision gets it.
+#[must_use]
+pub fn decide_default_tag(plan: &InstallationPlan, live: Option<&LiveTag>) -> DefaultTag {
+    if !plan.manages_webhooks || plan.injector().is_none() {
+        return DefaultTag::Unmanaged;
+    }
+    match live {
+        Some(tag) if tag.revision != plan.revision => DefaultTag::Other(tag.revision.clone()),
+        // A user made the tag; it needs no objects of the installation.
+        Some(tag) if !tag.is_installed => DefaultTag::Other(tag.revision.clone()),
+        _ => DefaultTag::Own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ComponentName::{Base, Cni, IngressGateways, Pilot, Ztunnel};
+
+    #[test]
+    fn the_nearest_enabled_ancestor_is_the_parent() {
+        assert_eq!(parent(Ztunnel, &[Base, Cni, Ztunnel]), Some(Cni));
+        assert_eq!(parent(Ztunnel, &[Base, Ztunnel]), Some(Base));
+        assert_eq!(parent(IngressGateways, &[IngressGateways]), None);
+        assert_eq!(parent(Base, &[Base, Pilot]), None);
+    }
+
+    fn injecting(revision: &str) -> InstallationPlan {
+        let mut plan = InstallationPlan::for_components(&[Base, Pilot]);
+        revision.clone_into(&mut plan.revision);
+        let text = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\n\
+             metadata: {{name: istio-sidecar-injector, labels: {{istio.io/rev: {revision}}}}}\n\
+             webhooks: [{{name: a, namespaceSelector: {{}}}}]\n"
+        );
+        let object = mainstay_yaml::parse(text.as_bytes(), &mainstay_yaml::Budget::default());
+        plan.components[1].objects.push(Object(object.unwrap()));
+        plan
+    }
+
+    fn live(revision: &str, is_installed: bool) -> LiveTag {
+        LiveTag {
+            revision: revision.into(),
+            is_installed,
+        }
+    }
+
+    #[test]
+    fn the_first_revision_gets_the_default_tag_and_keeps_it() {
+        let check = |revision: &str, tag: Option<LiveTag>, expected: DefaultTag| {
+            assert_eq!(
+                decide_default_tag(&injecting(revision), tag.as_ref()),
+                expected,
+                "{revision}"
+            );
+        };
+        check("default", None, DefaultTag::Own);
+        check("canary", None, DefaultTag::Own);
+        check("canary", Some(live("canary", true)), DefaultTag::Own);
+        check(
+            "canary",
+            Some(live("default", true)),
+            DefaultTag::Other("default".into()),
+        );
+        check(
+            "default",
+            Some(live("canary", false)),
+            DefaultTag::Other("canary".into()),
+        );
+        check(
+            "default",
+            Some(live("default", false)),
+            DefaultTag::Other("default".into()),
+        );
+    }
+
+    #[test]
+    fn without_an_injector_the_tag_is_not_managed() {
+        let plan = InstallationPlan::for_components(&[Base]);
+        assert_eq!(decide_default_tag(&plan, None), DefaultTag::Unmanaged);
+        let mut plan = injecting("default");
+        plan.manages_webhooks = false;
+        assert_eq!(decide_default_tag(&plan, None), DefaultTag::Unmanaged);
+    }
+
+    #[test]
+    fn the_injector_of_the_default_revision_matches_nothing_while_a_tag_injects() {
+        let mut plan = injecting("default");
+        plan.set_default_tag(&DefaultTag::Own, Vec::new());
+        let selector = plan
+            .injector()
+            .and_then(|it| it.0.get("webhooks")?.as_list()?.first()?.get("objectSelector"));
+        assert!(selector.is_some());
+        let mut plan = injecting("canary");
+        plan.set_default_tag(&DefaultTag::Own, Vec::new());
+        let selector = plan
+            .injector()
+            .and_then(|it| it.0.get("webhooks")?.as_list()?.first()?.get("objectSelector"));
+        assert!(selector.is_none());
+    }
+}
