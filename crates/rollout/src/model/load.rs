@@ -17,8 +17,8 @@ pub struct Load {
     pub unserved: f64,
 }
 
-/// Returns the load of every second of a timeline. `rates` are requests per second by cluster, divided equally
-/// over the rules of the deployment.
+/// Returns the load of every second of a timeline. `rates` are requests per second by cluster, divided
+/// equally over the rules of the deployment.
 #[must_use]
 pub fn load(timeline: &Timeline, rates: &BTreeMap<String, f64>) -> Vec<Load> {
     let last = timeline.frames.last().map_or(0, |frame| frame.second());
