@@ -340,7 +340,7 @@ impl Model {
         };
         let clusters = self.clusters.values();
         clusters
-            .flat_map(|cluster| {
+            .filter_map(|cluster| {
                 let objects = cluster.objects.iter().filter_map(object);
                 objects.chain(cluster.down_until).min()
             })

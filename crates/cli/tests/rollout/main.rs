@@ -250,3 +250,23 @@ fn every_command_has_help_with_examples() {
         );
     }
 }
+
+/// Every row of the comparison in the documentation names a test that exists.
+#[test]
+fn the_comparison_names_its_tests() {
+    let root = host::directory().join("../../../..");
+    let text = std::fs::read_to_string(root.join("docs/rollout.md")).unwrap();
+    let table = text.split_once("| capability |").unwrap().1;
+    let rows: Vec<&str> = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(rows.len() >= 8, "{rows:?}");
+    for row in rows {
+        let cell = row.trim_end_matches(" |").rsplit("| ").next().unwrap();
+        let (name, file) = cell.trim_start_matches('`').split_once("` in ").unwrap();
+        let source = std::fs::read_to_string(root.join(file)).unwrap();
+        assert!(source.contains(&format!("fn {name}()")), "{row}");
+    }
+}

@@ -21,7 +21,7 @@ pub struct Load {
 /// equally over the rules of the deployment.
 #[must_use]
 pub fn load(timeline: &Timeline, rates: &BTreeMap<String, f64>) -> Vec<Load> {
-    let last = timeline.frames.last().map_or(0, |frame| frame.second());
+    let last = timeline.frames.last().map_or(0, Frame::second);
     let mut frames = timeline.frames.iter().peekable();
     let mut current = frames.next();
     let mut rows = Vec::new();
@@ -61,7 +61,9 @@ impl Frame {
         }
         let total: f64 = shares.values().sum();
         if total > 0.0 {
-            shares.values_mut().for_each(|share| *share /= total);
+            for share in shares.values_mut() {
+                *share /= total;
+            }
         }
         shares
     }

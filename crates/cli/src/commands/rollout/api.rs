@@ -119,10 +119,10 @@ impl Delivery {
 pub(crate) const FIELD_MANAGER: &str = "mainstay-cli";
 
 /// Sends a merge patch and returns the object.
-pub(crate) async fn merge(client: &Client, path: &str, patch: &Value) -> Result<Value, kube::Error> {
+pub(crate) async fn merge(client: &Client, path: &str, change: &Value) -> Result<Value, kube::Error> {
     let request = Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json");
     let request = request
-        .body(patch.to_string().into_bytes())
+        .body(change.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
     client.request(request).await
 }

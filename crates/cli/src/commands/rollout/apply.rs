@@ -1,5 +1,7 @@
 //! `mainstay rollout apply`: validates documents and applies them on the server's side.
 
+use std::fmt::Write as _;
+
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -224,17 +226,14 @@ impl Report {
         }
         let mut text = String::new();
         for change in &located.changes {
-            text.push_str(&format!(
-                "{WARNING}{}{WARNING:#}: {change}\n",
-                located.reference()
-            ));
+            let _ = writeln!(text, "{WARNING}{}{WARNING:#}: {change}", located.reference());
         }
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let reference = match name {
             Some(name) => format!("{}/{name}", located.kind().to_lowercase()),
             None => located.reference(),
         };
-        text.push_str(&format!("{reference} {word}\n"));
+        let _ = writeln!(text, "{reference} {word}");
         print_styled(&text)
     }
 

@@ -57,9 +57,9 @@ async fn replace(
         return Err(CliError::new(Kind::Usage, message).hint("name another revision"));
     }
     check_revision(delivery, deployment, &from, to).await?;
-    let patch = replaced(deployment, &from, to);
+    let change = replaced(deployment, &from, to);
     if args.common.dry_run == Some(DryRun::Client) {
-        return show(args, deployment, (&from, to), &patch);
+        return show(args, deployment, (&from, to), &change);
     }
     let dry = if args.common.dry_run.is_some() {
         "&dryRun=All"
@@ -73,7 +73,7 @@ async fn replace(
         delivery.namespace,
         deployment.name()
     );
-    let stored = super::api::merge(&delivery.client, &path, &patch).await;
+    let stored = super::api::merge(&delivery.client, &path, &change).await;
     let stored = stored.map_err(|error| failed(&error, kind))?;
     show(args, deployment, (&from, to), &stored)
 }

@@ -1,5 +1,6 @@
 //! `mainstay rollout watch`: follows a rollout until it ends.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::ui::{BarRow, Bars};
 
 /// Polling interval.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Maximum number of bars; clusters beyond it are added up.
+/// Maximum number of bars; further ones are not shown.
 const MAX_BARS: usize = 16;
 
 /// Arguments of `rollout watch`.
@@ -182,9 +183,9 @@ fn summary(deployment: &ApplicationDeployment) -> String {
         line.push_str(&progress);
     }
     if let Some(condition) = status.conditions.find(&ConditionType::Progressing) {
-        line.push_str(&format!("; {}", condition.reason));
+        let _ = write!(line, "; {}", condition.reason);
         if !condition.message.is_empty() {
-            line.push_str(&format!(": {}", condition.message));
+            let _ = write!(line, ": {}", condition.message);
         }
     }
     line
