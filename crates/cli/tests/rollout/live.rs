@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::host::{Host, call, check, command};
+use crate::host::{Host, call, check, command, offline};
 use crate::state::{Shop, revision};
 
 const ACTIONS: &str = "/apis/delivery.mainstay.dev/v1alpha1/namespaces/default/deploymentactions";
@@ -161,10 +161,9 @@ async fn a_stored_deployment_is_planned_from_its_status() {
         "status": {},
     });
     host.store(&cluster).await;
-    check(
-        "plan-live",
-        &host.run("admin", &["rollout", "plan", "shop", at]).await,
-    );
+    let live = host.run("admin", &["rollout", "plan", "shop", at]).await;
+    check("plan-live", &live);
+    check_snapshot(&host, at, &live).await;
     let arguments = ["rollout", "plan", "-f", "back.yaml", "--live", at];
     check("plan-live-change", &host.run("admin", &arguments).await);
     let down = json!([{"type": "Ready", "status": "False", "reason": "ClusterUnreachable", "message": "",
@@ -178,6 +177,29 @@ async fn a_stored_deployment_is_planned_from_its_status() {
         "{text}"
     );
     assert!(!text.contains("(host), prod-1"), "{text}");
+}
+
+/// A plan of a snapshot is that of the cluster.
+async fn check_snapshot(host: &Host, at: &str, live: &str) {
+    let mut items = Vec::new();
+    for plural in ["applicationdeployments", "applicationrevisions", "clusters"] {
+        let path = format!("/apis/delivery.mainstay.dev/v1alpha1/{plural}");
+        let list = call(&host.client(), "GET", &path, &Value::Null).await.unwrap();
+        items.extend(list["items"].as_array().unwrap().clone());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("now.yaml");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    std::fs::write(&file, list.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    let planned = offline(&["rollout", "plan", "shop", "--snapshot", file, at]);
+    assert_eq!(body(&planned), body(live));
+    let unknown = offline(&["rollout", "plan", "cart", "--snapshot", file]);
+    assert!(
+        unknown.contains("hint: name one of shop\n") && unknown.ends_with("--- exit 1\n"),
+        "{unknown}"
+    );
 }
 
 /// Runs an action, hands what it created to the planner, and deletes it.

@@ -8,6 +8,7 @@ pub(crate) mod page;
 pub(crate) mod scenario;
 
 use jiff::Timestamp;
+use mainstay_api::delivery::ApplicationDeployment;
 use mainstay_rollout::model::{End, TimelineOptions, timeline};
 
 use super::api::ScopeFlags;
@@ -26,10 +27,12 @@ use scenario::{Assumptions, Scenario};
   mainstay rollout plan -f new.yaml --from deployed.yaml --ready-after 30s
   mainstay rollout plan example-app-deploy -n shop
   mainstay rollout plan -f new.yaml --live --context prod
+  kubectl get appdep,apprev,clusters.delivery.mainstay.dev -A -o yaml > now.yaml
+  mainstay rollout plan example-app-deploy --snapshot now.yaml
   mainstay rollout plan -f applications/ -f deployment.yaml --provider gateway -o json | jq '.timeline[-1]'
 
-With -f it works without a cluster; without -f, or with --live, it starts from the status that is stored in the
-cluster. Revisions and clusters that the documents name but do not contain are assumed, and the
+With -f or --snapshot it works without a cluster; without them, or with --live, it starts from the status that is
+stored in the cluster. Revisions and clusters that the documents name but do not contain are assumed, and the
 assumptions are printed. Pauses that wait for a promotion are promoted at once.
 
 Exit codes: 0 the rollout completes, 2 it does not, 1 the documents are invalid.")]
@@ -47,6 +50,11 @@ pub(crate) struct Args {
     /// Start from the status of the deployment in the cluster
     #[arg(long, conflicts_with = "from")]
     live: bool,
+
+    /// Start from the status of the deployment in this file or directory (`kubectl get -A -o yaml`)
+    #[cfg(feature = "simulator")]
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["from", "live"])]
+    snapshot: Option<std::path::PathBuf>,
 
     #[command(flatten)]
     assumptions: Assumptions,
@@ -80,25 +88,43 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 
 fn scenario(args: &Args) -> Result<Scenario, CliError> {
     let now = args.at.unwrap_or_else(Timestamp::now);
-    if args.files.files.is_empty() {
-        let name = args.name.as_deref().ok_or_else(|| {
-            CliError::new(Kind::Usage, "neither a deployment nor files given")
-                .hint("name a deployment of the cluster, or files with -f")
-        })?;
-        return block_on(live::scenario(&args.scope, name, None, now));
+    let has_files = !args.files.files.is_empty();
+    if has_files && !args.has_state() {
+        return Scenario::from_files(&args.files, &args.from, args.name.as_deref());
     }
-    if args.live {
-        let documents = read(&args.files)?;
-        block_on(super::validate_documents(&documents))?;
-        let next = scenario::deployment(&documents, args.name.as_deref())?;
-        return block_on(live::scenario(
-            &args.scope,
-            next.name(),
-            Some(next.spec.clone()),
-            now,
-        ));
+    let change = has_files.then(|| change(args)).transpose()?;
+    let name = args
+        .name
+        .as_deref()
+        .or(change.as_ref().map(ApplicationDeployment::name));
+    let spec = change.as_ref().map(|change| change.spec.clone());
+    #[cfg(feature = "simulator")]
+    if let Some(path) = &args.snapshot {
+        return live::from_snapshot(path, name, spec, now);
     }
-    Scenario::from_files(&args.files, &args.from, args.name.as_deref())
+    let name = name.ok_or_else(|| {
+        CliError::new(Kind::Usage, "neither a deployment nor files given")
+            .hint("name a deployment of the cluster, or files with -f")
+    })?;
+    block_on(live::scenario(&args.scope, name, spec, now))
+}
+
+/// Reads the changed deployment.
+fn change(args: &Args) -> Result<ApplicationDeployment, CliError> {
+    let documents = read(&args.files)?;
+    block_on(super::validate_documents(&documents))?;
+    scenario::deployment(&documents, args.name.as_deref())
+}
+
+impl Args {
+    /// Whether the state before is that of a cluster or a snapshot.
+    fn has_state(&self) -> bool {
+        #[cfg(feature = "simulator")]
+        if self.snapshot.is_some() {
+            return true;
+        }
+        self.live
+    }
 }
 
 /// Runs a scenario and records it.

@@ -1,9 +1,13 @@
-//! The state of a deployment in a cluster, from its status: no other cluster is read.
+//! The state of a deployment from its status, in a cluster or in a snapshot of one: no other cluster is read.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "simulator")]
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+#[cfg(feature = "simulator")]
+use mainstay_api::delivery::{API_VERSION, Kind as DeliveryKind, Resource};
 use mainstay_api::delivery::{
     AnalysisTemplate, AppRevision, ApplicationDeployment, ApplicationDeploymentSpec, ApplicationRevision,
     Cluster, ClusterSelector, Distribution, HttpRule, Placement, Traffic, WeightedTarget,
@@ -11,11 +15,15 @@ use mainstay_api::delivery::{
 use mainstay_api::{ConditionStatus, ConditionType};
 use mainstay_rollout::model::{Model, ModelCluster};
 use mainstay_rollout::traffic::rule_name;
+#[cfg(feature = "simulator")]
+use serde_json::Value;
 
 use super::assume;
 use super::scenario::{Next, Scenario};
 use crate::commands::rollout::api::{Delivery, ScopeFlags};
 use crate::error::CliError;
+#[cfg(feature = "simulator")]
+use crate::error::{Kind, chain};
 
 /// Time before now at which the model starts, so that everything in the status is settled by now.
 const LEAD: SignedDuration = SignedDuration::from_hours(24);
@@ -43,6 +51,70 @@ pub(super) async fn scenario(
         templates: delivery.list(false).await?,
     };
     Ok(stored.scenario(change, now))
+}
+
+/// Reads the state of a deployment from a snapshot; `change` replaces its spec afterwards.
+#[cfg(feature = "simulator")]
+pub(super) fn from_snapshot(
+    path: &Path,
+    name: Option<&str>,
+    change: Option<ApplicationDeploymentSpec>,
+    now: Timestamp,
+) -> Result<Scenario, CliError> {
+    let unreadable = |error| CliError::new(Kind::Manifest, chain(&error));
+    let objects = mainstay_sim::snapshot::read_path(path).map_err(unreadable)?;
+    let found: Vec<ApplicationDeployment> = of_kind(&objects)?;
+    let names = found.iter().map(Resource::name).collect::<Vec<_>>().join(", ");
+    let mut named = found
+        .into_iter()
+        .filter(|one| name.is_none_or(|name| one.name() == name));
+    let (Some(deployment), None) = (named.next(), named.next()) else {
+        let message = match name {
+            Some(name) => format!("{}: one applicationdeployment {name:?} expected", path.display()),
+            None => format!("{}: one applicationdeployment expected", path.display()),
+        };
+        let hint = if names.is_empty() {
+            "add the output of `kubectl get appdep,apprev,clusters.delivery.mainstay.dev -o yaml`".to_owned()
+        } else {
+            format!("name one of {names}")
+        };
+        return Err(CliError::new(Kind::Usage, message).hint(hint));
+    };
+    let stored = Stored {
+        revisions: in_namespace(of_kind(&objects)?, &deployment),
+        clusters: in_namespace(of_kind(&objects)?, &deployment),
+        templates: in_namespace(of_kind(&objects)?, &deployment),
+        deployment,
+    };
+    Ok(stored.scenario(change, now))
+}
+
+/// Returns the objects of a kind.
+#[cfg(feature = "simulator")]
+fn of_kind<S: DeliveryKind>(objects: &[Value]) -> Result<Vec<Resource<S>>, CliError> {
+    let text = |object: &Value, field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
+    let is_own = |object: &&Value| {
+        text(object, "apiVersion").as_deref() == Some(API_VERSION)
+            && text(object, "kind").as_deref() == Some(S::KIND)
+    };
+    let unread =
+        |error: serde_json::Error| CliError::new(Kind::Manifest, format!("cannot read {}: {error}", S::KIND));
+    objects
+        .iter()
+        .filter(is_own)
+        .map(|one| serde_json::from_value(one.clone()).map_err(unread))
+        .collect()
+}
+
+#[cfg(feature = "simulator")]
+fn in_namespace<S: DeliveryKind>(
+    objects: Vec<Resource<S>>,
+    deployment: &ApplicationDeployment,
+) -> Vec<Resource<S>> {
+    objects
+        .into_iter()
+        .filter(|one| one.namespace() == deployment.namespace())
+        .collect()
 }
 
 impl Stored {
