@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, generate, install, man, manifest, migration, operator, precheck, profile,
-    revision, status, tag, template, uninstall, verify, version,
+    charts, cluster, completion, crds, generate, install, man, manifest, migration, operator, precheck,
+    profile, revision, rollout, status, tag, template, uninstall, verify, version,
 };
 #[cfg(feature = "simulator")]
 use crate::commands::{demo, rehearse, sandbox};
@@ -31,6 +31,7 @@ use crate::ui::style::Color;
   mainstay status --context prod
   mainstay migration plan --to v1.29.1
   mainstay rehearse --to v1.29.1 --report upgrade.html
+  mainstay rollout plan -f deployment.yaml
   mainstay operator run --help
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
@@ -76,6 +77,10 @@ enum Command {
     Revision(Box<revision::Args>),
     /// Plan, watch and control the migration of workloads to a new revision
     Migration(Box<migration::Args>),
+    /// Plan, apply, watch and control application rollouts
+    Rollout(rollout::Args),
+    /// List the clusters of application rollouts
+    Cluster(cluster::Args),
     #[cfg(feature = "simulator")]
     /// Rehearse an upgrade on a copy of the cluster
     Rehearse(Box<rehearse::Args>),
@@ -119,6 +124,8 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Status(it) => status::run(&it),
         Command::Revision(it) => revision::run(&it),
         Command::Migration(it) => migration::run(&it),
+        Command::Rollout(it) => rollout::run(&it),
+        Command::Cluster(it) => cluster::run(&it),
         #[cfg(feature = "simulator")]
         Command::Rehearse(it) => rehearse::run(&it),
         Command::Crds(it) => crds::run(&it),

@@ -1,6 +1,7 @@
 //! The commands, one module each.
 
 pub(crate) mod charts;
+pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod crds;
 #[cfg(feature = "simulator")]
@@ -16,6 +17,7 @@ pub(crate) mod profile;
 #[cfg(feature = "simulator")]
 pub(crate) mod rehearse;
 pub(crate) mod revision;
+pub(crate) mod rollout;
 #[cfg(feature = "simulator")]
 pub(crate) mod sandbox;
 pub(crate) mod status;

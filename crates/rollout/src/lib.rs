@@ -13,6 +13,8 @@
 //! weights, availability ──effective_weights()──▶ weights per cluster ──render_routes()──▶ routes
 //! ```
 //!
+//! [`model`] executes plans on a model of clusters in virtual time.
+//!
 //! Every function is pure: no clock, no client, no randomness. A plan leaves no decision to its executor; how
 //! to execute one is described at [`plan::Plan`].
 //!
@@ -23,6 +25,7 @@ mod division;
 pub mod documents;
 mod error;
 pub mod manifest;
+pub mod model;
 mod names;
 mod placement;
 pub mod plan;
@@ -38,6 +41,6 @@ pub use division::{Share, divide};
 pub use error::RenderError;
 pub use names::{apex_service_name, inventory_name, object_name, service_name};
 pub use placement::{Candidate, PlacementError, Selector, select};
-pub use planner::plan;
+pub use planner::{check_action, plan};
 pub use quantity::{IntOrPercent, QuantityError, RolloutBudget, Rounding};
 pub use weights::{Backend, WeightError, effective_weights, replica_weights};

@@ -38,7 +38,9 @@ use crate::manifest::{Identity, PreparedRevision, ServicePorts, prepare_revision
 use crate::names::{label_value, service_name};
 use crate::plan::{Action, Plan, Requeue, Step};
 use crate::snapshot::{Snapshot, Version};
+pub use actions::check_action;
 use routes::ClusterRoutes;
+pub(crate) use stage::steps as rollout_steps;
 use target::Problem;
 use world::ClusterState;
 

@@ -35,7 +35,7 @@ fn proposal_spec() -> Value {
 
 fn world(spec: Value, provider: Provider) -> World {
     let mut world = World::new(1, spec, &["", "prod-cluster-1"]);
-    world.provider = provider;
+    world.set_provider(provider);
     world.components = 1;
     world.deployment.metadata.name = "example-app-deploy".into();
     world.revisions = ["example-app-v1", "example-app-v2"]

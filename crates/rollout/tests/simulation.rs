@@ -133,7 +133,7 @@ fn random_world(seed: u64) -> (World, Vec<Value>) {
         .map(|name| make(&mut random, name))
         .collect();
     let mut world = World::new(seed, specs[0].clone(), &CLUSTERS[..clusters]);
-    world.provider = *random.pick(&[Provider::Istio, Provider::GatewayApi]);
+    world.set_provider(*random.pick(&[Provider::Istio, Provider::GatewayApi]));
     (world, specs)
 }
 
@@ -337,13 +337,13 @@ fn a_broken_revision_is_rolled_back() {
             .iter()
             .map(|(name, count)| ((*name).to_owned(), *count))
             .collect();
-        world.broken.insert("shop-v2".into());
+        world.behavior.broken.insert("shop-v2".into());
         world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
         assert!(world.run_until_quiet(1000));
         world.check_rest();
         assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
         assert_eq!(world.layout(), before, "{kind}");
-        let failure = world.deployment.status.rollout.unwrap().failure;
+        let failure = world.deployment.status.rollout.clone().unwrap().failure;
         assert_eq!(failure, Reason::ProgressDeadlineExceeded);
     }
 }
@@ -455,7 +455,7 @@ fn analysis_decides() {
             .templates
             .insert("rate".into(), serde_json::from_value(template).unwrap());
         assert!(world.run_until_quiet(300));
-        world.metric = metric;
+        world.behavior.metric = metric;
         world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
         for _ in 0..400 {
             let (_, requeue) = world.reconcile();

@@ -132,8 +132,9 @@ impl<'a> Facts<'a> {
         for line in &kind.lines {
             if let Some(fields) = line.strip_prefix("oneof ") {
                 rules.push(at_most_one(fields));
-            } else if let Some(rule) = line.strip_prefix("rule ") {
-                rules.extend(quoted_rule(rule));
+            } else if line.starts_with("rule \"") {
+                // Without a quoted message it is a field of this name.
+                rules.extend(line.strip_prefix("rule ").and_then(quoted_rule));
             } else {
                 let field = Field::parse(line);
                 if field
@@ -320,6 +321,16 @@ mod tests {
             "A",
             &expected,
         );
+    }
+
+    #[test]
+    fn a_field_may_be_named_rule() {
+        let expected = json!({
+            "type": "object",
+            "required": ["rule"],
+            "properties": {"rule": {"type": "string", "description": "Name of the rule."}},
+        });
+        check("A\n  rule string required -- Name of the rule.\n", "A", &expected);
     }
 
     #[test]

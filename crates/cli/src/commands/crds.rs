@@ -2,9 +2,10 @@
 
 mod install;
 
-use mainstay_catalog::Catalog;
+use mainstay_api::crd::delivery_definitions;
 use mainstay_cluster::definitions::{DefinitionsError, istio_text, own_definitions};
 use mainstay_cluster::deploy::document;
+use serde_json::Value;
 
 use crate::catalog::{ChartsFlag, version_or_default};
 use crate::commands::print;
@@ -18,7 +19,8 @@ use crate::error::{CliError, Kind};
   mainstay crds | kubectl apply --server-side -f -
   mainstay crds --only mainstay > crds.yaml
   mainstay crds --only istio --version 1.28.2
-  mainstay crds install --context prod"
+  mainstay crds install --context prod
+  mainstay crds install --only delivery"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,7 +42,7 @@ enum Command {
 /// Selects definitions.
 #[derive(clap::Args)]
 struct Choice {
-    /// Only the definitions of Mainstay or Istio
+    /// Only these definitions [default: those of Mainstay and Istio]
     #[arg(long, value_enum)]
     only: Option<Side>,
 
@@ -58,6 +60,8 @@ enum Side {
     Mainstay,
     /// Definitions of Istio's base chart
     Istio,
+    /// Definitions of application rollouts: `ApplicationDeployment`, `Cluster` and others
+    Delivery,
 }
 
 /// Runs the command.
@@ -71,10 +75,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn print_all(choice: &Choice) -> Result<(), CliError> {
     let catalog = choice.charts.open()?;
     let mut out = String::new();
-    if choice.only != Some(Side::Istio) {
-        out.push_str(&our_text(&catalog)?);
+    if choice.only == Some(Side::Delivery) {
+        out.push_str(&text(&delivery_definitions())?);
     }
-    if choice.only != Some(Side::Mainstay) {
+    if matches!(choice.only, None | Some(Side::Mainstay)) {
+        out.push_str(&text(&own_definitions(&catalog)?)?);
+    }
+    if matches!(choice.only, None | Some(Side::Istio)) {
         let text = istio_text(
             &catalog,
             &version_or_default(&catalog, choice.version.as_deref())?,
@@ -85,13 +92,13 @@ fn print_all(choice: &Choice) -> Result<(), CliError> {
     print(out.as_bytes())
 }
 
-/// Returns Mainstay's definitions as YAML.
-fn our_text(catalog: &Catalog) -> Result<String, CliError> {
+/// Returns definitions as YAML.
+fn text(definitions: &[Value]) -> Result<String, CliError> {
     let failed =
         |error: mainstay_yaml::Error| CliError::new(Kind::Io, format!("cannot format a definition: {error}"));
     let mut out = String::new();
-    for definition in own_definitions(catalog)? {
-        out.extend(["---\n", &document(&definition).map_err(failed)?]);
+    for definition in definitions {
+        out.extend(["---\n", &document(definition).map_err(failed)?]);
     }
     Ok(out)
 }

@@ -2,6 +2,7 @@
 
 mod page;
 mod readiness;
+mod rollout;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,18 +24,26 @@ use crate::ui::Progress;
 
 /// Arguments of `rehearse`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
   mainstay rehearse --to v1.29.1
   mainstay rehearse prod --to v1.29.1 --context prod --report upgrade.html
   mainstay rehearse -f istio.yaml --snapshot backup/
   kubectl get istios,istiorevisions,istiorevisiontags,ns,deploy,rs,sts,ds,po,svc,pdb,mutatingwebhookconfigurations -A -o yaml > now.yaml
   mainstay rehearse --to v1.29.1 --snapshot now.yaml -o json | jq '.findings'
+  mainstay rehearse rollout -f new.yaml --from deployed.yaml
 
 The cluster is only read, and no Secret is read. Readiness times are taken from the observed pods; workloads without
 observed pods use --ready-after.
 
-Exit codes: 0 the upgrade completes, 2 workloads or the control plane would fail, 1 the rehearsal failed.")]
+Exit codes: 0 the upgrade completes, 2 workloads or the control plane would fail, 1 the rehearsal failed."
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Name of the Istio; optional if there is only one
     istio: Option<String>,
 
@@ -77,8 +86,17 @@ pub(crate) struct Args {
     charts: ChartsFlag,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Rehearse an application rollout and show the requests of each revision
+    Rollout(Box<rollout::Args>),
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if let Some(Command::Rollout(it)) = &args.command {
+        return rollout::run(it);
+    }
     let progress = Progress::start();
     progress.step("reading");
     let catalog = Arc::new(args.charts.open()?);

@@ -2,7 +2,8 @@
 
 use mainstay_api::Reason;
 use mainstay_api::delivery::{
-    ActionResult, ActionStatus, ActionVerb, DeploymentAction, Direction, PauseCause, RolloutStatus,
+    ActionResult, ActionSpec, ActionStatus, ActionVerb, DeploymentAction, Direction, PauseCause,
+    RolloutStatus,
 };
 
 use super::begin::{restart, turn_back};
@@ -53,40 +54,51 @@ fn complete(draft: &mut Draft<'_>, action: &DeploymentAction, outcome: Result<()
     });
 }
 
-fn apply(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason> {
-    let now = draft.now();
-    let rollout = draft.status.rollout.as_mut().ok_or(Reason::NotApplicable)?;
-    let step = action.spec.step_hash.as_ref();
-    if step.is_some_and(|hash| *hash != rollout.step_hash) {
+/// Returns why an action does not fit the state of a rollout.
+pub fn check_action(rollout: Option<&RolloutStatus>, action: &ActionSpec) -> Result<(), Reason> {
+    let rollout = rollout.ok_or(Reason::NotApplicable)?;
+    if action
+        .step_hash
+        .as_ref()
+        .is_some_and(|hash| *hash != rollout.step_hash)
+    {
         return Err(Reason::StaleStep);
     }
     let is_forward = rollout.direction == Direction::Forward;
     let is_running = is_forward && rollout.completed_at.is_none();
+    let has_stable = !rollout.stable.placement.is_empty();
+    let fits = match action.verb {
+        ActionVerb::Promote | ActionVerb::SkipAnalysis | ActionVerb::PromoteFull => is_running,
+        ActionVerb::Pause => is_running && rollout.paused.is_none(),
+        ActionVerb::Resume => rollout.paused.is_some(),
+        ActionVerb::Abort => is_running && has_stable,
+        ActionVerb::Rollback => is_forward && has_stable,
+        ActionVerb::Retry => !is_forward || rollout.paused == Some(PauseCause::Failure),
+    };
+    if fits { Ok(()) } else { Err(Reason::NotApplicable) }
+}
+
+fn apply(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason> {
+    let now = draft.now();
+    check_action(draft.status.rollout.as_ref(), &action.spec)?;
+    let rollout = draft.status.rollout.as_mut().ok_or(Reason::NotApplicable)?;
     match action.spec.verb {
-        ActionVerb::Promote | ActionVerb::SkipAnalysis if is_running => rollout.promoted = true,
-        ActionVerb::PromoteFull if is_running => {
+        ActionVerb::Promote | ActionVerb::SkipAnalysis => rollout.promoted = true,
+        ActionVerb::PromoteFull => {
             rollout.full = true;
             (rollout.group, rollout.step) = (0, 0);
             resume(rollout);
         }
-        ActionVerb::Pause if is_running && rollout.paused.is_none() => {
-            rollout.paused = Some(PauseCause::Action);
-        }
-        ActionVerb::Resume if rollout.paused.is_some() => {
-            resume(rollout);
-            rollout.progressed_at = Some(now);
-        }
-        ActionVerb::Abort if is_running => return back(draft),
-        ActionVerb::Rollback if is_forward => return back(draft),
-        ActionVerb::Retry if !is_forward => {
+        ActionVerb::Pause => rollout.paused = Some(PauseCause::Action),
+        ActionVerb::Abort | ActionVerb::Rollback => return back(draft),
+        ActionVerb::Retry if rollout.direction == Direction::Back => {
             restart(draft);
             return Ok(());
         }
-        ActionVerb::Retry if rollout.paused == Some(PauseCause::Failure) => {
+        ActionVerb::Resume | ActionVerb::Retry => {
             resume(rollout);
             rollout.progressed_at = Some(now);
         }
-        _ => return Err(Reason::NotApplicable),
     }
     draft.is_transition = true;
     Ok(())

@@ -1,52 +1,47 @@
-//! A model of several clusters with pods, routes and faults, and an executor that runs plans against it and
-//! checks every write.
+//! Runs plans on the model of clusters with random delays and faults, and checks every write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use mainstay_api::Time;
 use mainstay_api::delivery::{
-    ActionSpec, ActionVerb, ApplicationDeployment, ApplicationRevision, DEPLOYMENT_LABEL, DeploymentAction,
-    Direction, FINALIZER, Provider, REVISION_LABEL, RenderedComponent, RevisionPlacement, RevisionSpec,
-    StrategyType,
+    ApplicationDeployment, ApplicationRevision, Direction, Metric, Provider, RenderedComponent,
+    RevisionPlacement, RevisionSpec, StrategyType,
 };
 use mainstay_rollout::manifest::{ObjectKey, Role};
-use mainstay_rollout::plan::{Action, Plan, Requeue, Step};
-use mainstay_rollout::snapshot::{ClusterView, Inventory, Observed, Snapshot, Version};
+use mainstay_rollout::model::{Behavior, Model, ModelCluster, ModelObject};
+use mainstay_rollout::plan::{Action, MeasureRequest, Plan, Requeue, Step};
+use mainstay_rollout::snapshot::Snapshot;
 use mainstay_rollout::traffic::{WEIGHTS, parse_weights};
 use mainstay_rollout::{IntOrPercent, plan};
 use mainstay_testkit::Random;
 use serde_json::{Value, json};
 
-/// A pod of a workload.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pod {
-    ready_at: Timestamp,
+/// Random delays.
+pub(crate) struct RandomBehavior {
+    random: Random,
+    /// Revisions whose pods never become ready.
+    pub(crate) broken: BTreeSet<String>,
+    /// Seconds until a pod is ready, at most.
+    pub(crate) delay: usize,
+    /// Value that a metric returns.
+    pub(crate) metric: Option<f64>,
 }
 
-/// An object in a cluster.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Object {
-    pub(crate) observed: Observed,
-    pods: Vec<Pod>,
-    /// Of a route: weights that proxies use.
-    effective: BTreeMap<String, u32>,
-    /// What was applied.
-    pub(crate) manifest: Value,
-    accepted_at: Option<Timestamp>,
-}
+impl Behavior for RandomBehavior {
+    fn pod_delay(&mut self, _: &str, revision: &str) -> Option<SignedDuration> {
+        let is_broken = self.broken.contains(revision);
+        (!is_broken).then(|| SignedDuration::from_secs(1 + self.random.below(self.delay) as i64))
+    }
 
-/// A cluster.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cluster {
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) objects: BTreeMap<ObjectKey, Object>,
-    pub(crate) inventory: Inventory,
-    pub(crate) down_since: Option<Timestamp>,
-    pub(crate) down_until: Option<Timestamp>,
-    /// What the controller saw last.
-    seen: BTreeMap<ObjectKey, Observed>,
+    fn route_delay(&mut self) -> SignedDuration {
+        SignedDuration::from_secs(self.random.below(4) as i64)
+    }
+
+    fn measure(&mut self, _: &MeasureRequest, _: Option<&Metric>) -> Option<f64> {
+        self.metric
+    }
 }
 
 /// Probabilities of faults, in percent per write or per tick.
@@ -65,22 +60,11 @@ pub(crate) struct Violation {
     pub(crate) detail: String,
 }
 
-/// Everything outside the planner.
+/// The model with faults and checks.
 pub(crate) struct World {
-    pub(crate) now: Timestamp,
-    pub(crate) random: Random,
-    pub(crate) deployment: ApplicationDeployment,
-    pub(crate) revisions: BTreeMap<String, Arc<ApplicationRevision>>,
-    pub(crate) clusters: BTreeMap<String, Cluster>,
-    pub(crate) actions: Vec<DeploymentAction>,
-    pub(crate) templates: BTreeMap<String, mainstay_api::delivery::AnalysisTemplate>,
-    pub(crate) measurements: Vec<mainstay_rollout::snapshot::Measurement>,
-    pub(crate) provider: Provider,
+    pub(crate) model: Model,
+    pub(crate) behavior: RandomBehavior,
     pub(crate) faults: Faults,
-    /// Revisions whose pods never become ready.
-    pub(crate) broken: BTreeSet<String>,
-    /// Seconds until a pod is ready, at most.
-    pub(crate) delay: usize,
     /// Changes a plan before it is executed: a planted defect.
     pub(crate) defect: Option<fn(&mut Plan, &World)>,
     pub(crate) violations: Vec<Violation>,
@@ -90,11 +74,22 @@ pub(crate) struct World {
     pub(crate) floors: BTreeMap<String, u32>,
     /// Clusters that may change at the same time.
     pub(crate) concurrency: Option<usize>,
-    /// Value that a metric returns.
-    pub(crate) metric: Option<f64>,
     /// Components of each revision.
     pub(crate) components: usize,
-    versions: u64,
+}
+
+impl Deref for World {
+    type Target = Model;
+
+    fn deref(&self) -> &Model {
+        &self.model
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Model {
+        &mut self.model
+    }
 }
 
 pub(crate) fn revision(name: &str, components: &[&str]) -> ApplicationRevision {
@@ -118,28 +113,23 @@ pub(crate) fn revision(name: &str, components: &[&str]) -> ApplicationRevision {
 
 impl World {
     pub(crate) fn new(seed: u64, spec: Value, clusters: &[&str]) -> Self {
+        let start = Timestamp::from_second(1_800_000_000).unwrap();
         let mut world = Self {
-            now: Timestamp::from_second(1_800_000_000).unwrap(),
-            random: Random::new(seed),
-            deployment: ApplicationDeployment::default(),
-            revisions: BTreeMap::new(),
-            clusters: BTreeMap::new(),
-            actions: Vec::new(),
-            templates: BTreeMap::new(),
-            measurements: Vec::new(),
-            provider: Provider::Istio,
+            model: Model::new(start, ApplicationDeployment::default()),
+            behavior: RandomBehavior {
+                random: Random::new(seed),
+                broken: BTreeSet::new(),
+                delay: 8,
+                metric: Some(1.0),
+            },
             faults: Faults::default(),
-            broken: BTreeSet::new(),
-            delay: 8,
             defect: None,
             violations: Vec::new(),
             writes: 0,
             plans: 0,
             floors: BTreeMap::new(),
             concurrency: None,
-            metric: Some(1.0),
             components: 2,
-            versions: 0,
         };
         world.deployment.metadata.name = "shop".into();
         world.deployment.metadata.namespace = "default".into();
@@ -151,10 +141,8 @@ impl World {
                 .insert(name.clone(), Arc::new(revision(&name, &["web", "api"])));
         }
         for name in clusters {
-            let cluster = Cluster {
-                labels: BTreeMap::from([("tier".to_owned(), "prod".to_owned())]),
-                ..Cluster::default()
-            };
+            let mut cluster = ModelCluster::new(Provider::Istio);
+            cluster.labels.insert("tier".to_owned(), "prod".to_owned());
             world.clusters.insert((*name).to_owned(), cluster);
         }
         world.set_spec(spec);
@@ -162,68 +150,12 @@ impl World {
     }
 
     pub(crate) fn set_spec(&mut self, spec: Value) {
-        self.deployment.spec = serde_json::from_value(spec).unwrap();
-        self.deployment.metadata.generation += 1;
-        self.deployment.metadata.resource_version = self.next_version();
+        self.model.set_spec(serde_json::from_value(spec).unwrap());
     }
 
-    pub(crate) fn request(&mut self, verb: ActionVerb) {
-        let uid = self.next_version();
-        let mut action = DeploymentAction::new(
-            "default",
-            &format!("action-{uid}"),
-            ActionSpec {
-                deployment_name: "shop".into(),
-                verb,
-                step_hash: None,
-            },
-        );
-        action.metadata.uid = uid;
-        self.actions.push(action);
-    }
-
-    fn next_version(&mut self) -> String {
-        self.versions += 1;
-        self.versions.to_string()
-    }
-
-    fn is_up(&self, cluster: &str) -> bool {
-        self.clusters
-            .get(cluster)
-            .is_some_and(|cluster| cluster.down_since.is_none())
-    }
-
-    /// What the controller knows.
-    pub(crate) fn snapshot(&mut self) -> Snapshot {
-        let now = self.now;
-        let mut clusters = BTreeMap::new();
-        for (name, cluster) in &mut self.clusters {
-            if cluster.down_since.is_none() {
-                cluster.seen = cluster
-                    .objects
-                    .iter()
-                    .map(|(key, object)| (key.clone(), object.observed.clone()))
-                    .collect();
-            }
-            let view = ClusterView {
-                labels: cluster.labels.clone(),
-                is_schedulable: true,
-                unreachable_since: cluster.down_since,
-                breaker_open_until: None,
-                providers: BTreeSet::from([self.provider]),
-                objects: cluster.seen.clone(),
-                inventory: cluster.inventory.clone(),
-            };
-            clusters.insert(name.clone(), view);
-        }
-        Snapshot {
-            now,
-            deployment: self.deployment.clone(),
-            revisions: self.revisions.clone(),
-            clusters,
-            templates: self.templates.clone(),
-            actions: self.actions.clone(),
-            measurements: std::mem::take(&mut self.measurements),
+    pub(crate) fn set_provider(&mut self, provider: Provider) {
+        for cluster in self.clusters.values_mut() {
+            cluster.providers = BTreeSet::from([provider]);
         }
     }
 
@@ -274,14 +206,14 @@ impl World {
 
     fn run_faulty(&mut self, cluster: &str, step: &Step) -> Outcome {
         let faults = self.faults;
-        if self.random.chance(faults.crash, 100) {
+        if self.behavior.random.chance(faults.crash, 100) {
             return Outcome::Crash;
         }
-        if self.random.chance(faults.conflict, 100) || !self.is_up(cluster) {
+        if self.behavior.random.chance(faults.conflict, 100) || !self.is_up(cluster) {
             return Outcome::Failed;
         }
         let done = self.run(cluster, &step.action);
-        if !done || self.random.chance(faults.lost_response, 100) {
+        if !done || self.behavior.random.chance(faults.lost_response, 100) {
             return Outcome::Failed;
         }
         Outcome::Done
@@ -289,168 +221,40 @@ impl World {
 
     fn run(&mut self, cluster: &str, action: &Action) -> bool {
         self.writes += usize::from(!matches!(action, Action::Event { .. } | Action::Measure(_)));
-        let version = Version {
-            uid: "uid".into(),
-            resource_version: self.next_version(),
-        };
         match action {
-            Action::AddFinalizer(_) => self.deployment.metadata.finalizers = vec![FINALIZER.into()],
-            Action::RemoveFinalizer(_) => self.deployment.metadata.finalizers.clear(),
-            Action::WriteStatus(seen, status) => {
-                if seen.resource_version != self.deployment.metadata.resource_version {
-                    return false;
-                }
-                self.deployment.metadata.resource_version = version.resource_version;
-                self.deployment.status = (**status).clone();
-            }
-            Action::WriteInventory(write) => {
-                let Some(cluster) = self.clusters.get_mut(&write.cluster) else {
-                    return false;
-                };
-                if cluster.inventory.version != write.precondition {
-                    return false;
-                }
-                cluster.inventory = Inventory {
-                    version: (!write.objects.is_empty()).then_some(version),
-                    objects: write.objects.clone(),
-                };
-            }
-            Action::Apply(apply) => return self.apply(cluster, apply, version),
+            Action::Apply(apply) => self.check_apply(cluster, apply),
             Action::Scale(scale) => {
                 let object = self.object(cluster, &scale.key);
-                if object.is_none_or(|object| object.observed.version != scale.precondition) {
-                    return false;
+                if object.is_some_and(|object| object.observed.version == scale.precondition) {
+                    self.check_scale(cluster, &scale.key, scale.replicas);
                 }
-                self.check_scale(cluster, &scale.key, scale.replicas);
-                let Some(object) = self.object_mut(cluster, &scale.key) else {
-                    return false;
-                };
-                object.observed.version = version;
-                object.observed.replicas = scale.replicas;
-                self.settle_pods();
             }
             Action::Delete(delete) => {
                 let object = self.object(cluster, &delete.key);
-                if object.is_none_or(|object| object.observed.version != delete.precondition) {
-                    return false;
-                }
-                self.check_delete(cluster, &delete.key);
-                if let Some(cluster) = self.clusters.get_mut(cluster) {
-                    cluster.objects.remove(&delete.key);
+                if object.is_some_and(|object| object.observed.version == delete.precondition) {
+                    self.check_delete(cluster, &delete.key);
                 }
             }
-            Action::CompleteAction { name, status, .. } => {
-                for action in &mut self.actions {
-                    if action.metadata.name == *name {
-                        action.status = status.clone();
-                    }
-                }
-            }
-            Action::Measure(request) => self.measurements.push(mainstay_rollout::snapshot::Measurement {
-                key: request.key.clone(),
-                at: self.now,
-                value: self.metric,
-                samples: None,
-            }),
-            Action::Event { .. } => {}
+            _ => {}
         }
-        true
+        self.model.run(cluster, action, &mut self.behavior)
     }
 
-    fn object(&self, cluster: &str, key: &ObjectKey) -> Option<&Object> {
-        self.clusters.get(cluster)?.objects.get(key)
-    }
-
-    fn object_mut(&mut self, cluster: &str, key: &ObjectKey) -> Option<&mut Object> {
-        self.clusters.get_mut(cluster)?.objects.get_mut(key)
-    }
-
-    fn apply(&mut self, cluster: &str, apply: &mainstay_rollout::plan::Apply, version: Version) -> bool {
-        let manifest = &apply.manifest;
-        let seen = self
-            .object(cluster, &manifest.key)
-            .map(|object| object.observed.version.clone());
-        if seen != apply.precondition {
-            return false;
+    fn check_apply(&mut self, cluster: &str, apply: &mainstay_rollout::plan::Apply) {
+        let key = &apply.manifest.key;
+        let seen = self.object(cluster, key).map(|object| &object.observed.version);
+        if seen != apply.precondition.as_ref() {
+            return;
         }
-        let is_listed = |world: &Self| {
-            let cluster = world.clusters.get(cluster);
-            cluster.is_some_and(|cluster| cluster.inventory.objects.contains(&manifest.key))
-        };
-        if !is_listed(self) {
-            self.violate(
-                "P11",
-                format!("{} applied before it is in the inventory", manifest.key),
-            );
+        let state = self.clusters.get(cluster);
+        if !state.is_some_and(|cluster| cluster.inventory.objects.contains(key)) {
+            self.violate("P11", format!("{key} applied before it is in the inventory"));
         }
         if apply.owner.is_some() != cluster.is_empty() {
-            self.violate("P11", format!("owner of {} in {cluster:?}", manifest.key));
+            self.violate("P11", format!("owner of {key} in {cluster:?}"));
         }
         if let (None, Some(replicas)) = (&apply.precondition, apply.replicas) {
-            self.check_growth(cluster, &manifest.key, replicas);
-        }
-        let text = |pointer: &str| {
-            let value = manifest.object.pointer(pointer).and_then(Value::as_str);
-            value.map(str::to_owned)
-        };
-        let label = |name: &str| text(&format!("/metadata/labels/{}", name.replace('/', "~1")));
-        let weights = text(&format!("/metadata/annotations/{}", WEIGHTS.replace('/', "~1")));
-        let delay = self.random.below(4);
-        let now = self.now;
-        let Some(state) = self.clusters.get_mut(cluster) else {
-            return false;
-        };
-        let object = state.objects.entry(manifest.key.clone()).or_default();
-        object.observed.version = version;
-        object.observed.deployment = label(DEPLOYMENT_LABEL);
-        object.observed.revision = label(REVISION_LABEL);
-        object.observed.hash = Some(manifest.hash.clone());
-        object.observed.is_drifted = false;
-        object.manifest.clone_from(&manifest.object);
-        if let Some(replicas) = apply.replicas {
-            object.observed.replicas = replicas;
-        }
-        if let Some(weights) = weights {
-            object.observed.weights = parse_weights(&weights).unwrap();
-            object.observed.is_accepted = false;
-            object.accepted_at = Some(now + SignedDuration::from_secs(delay as i64));
-        }
-        self.settle_pods();
-        true
-    }
-
-    /// Creates and deletes pods, as the controllers of the clusters do. Pods that are not ready go first.
-    fn settle_pods(&mut self) {
-        let now = self.now;
-        let Self {
-            clusters,
-            random,
-            broken,
-            delay,
-            ..
-        } = self;
-        for cluster in clusters.values_mut() {
-            for object in cluster.objects.values_mut() {
-                let wanted = object.observed.replicas as usize;
-                let is_broken = object
-                    .observed
-                    .revision
-                    .as_ref()
-                    .is_some_and(|revision| broken.contains(revision));
-                while object.pods.len() < wanted {
-                    let seconds = if is_broken {
-                        1 << 40
-                    } else {
-                        1 + random.below(*delay) as i64
-                    };
-                    let ready_at = now.checked_add(SignedDuration::from_secs(seconds));
-                    object.pods.push(Pod {
-                        ready_at: ready_at.unwrap_or(Timestamp::MAX),
-                    });
-                }
-                object.pods.sort_by_key(|pod| pod.ready_at);
-                object.pods.truncate(wanted);
-            }
+            self.check_growth(cluster, key, replicas);
         }
     }
 
@@ -458,28 +262,11 @@ impl World {
         self.clusters.values().any(|cluster| !cluster.objects.is_empty())
     }
 
-    /// Advances time: pods become ready, routes are accepted, partitions begin and end.
+    /// Advances time; partitions begin at random.
     pub(crate) fn tick(&mut self, seconds: i64) {
-        self.now += SignedDuration::from_secs(seconds);
-        let now = self.now;
-        for cluster in self.clusters.values_mut() {
-            if cluster.down_until.is_some_and(|until| until <= now) {
-                (cluster.down_since, cluster.down_until) = (None, None);
-            }
-            for (key, object) in &mut cluster.objects {
-                if Role::for_kind(&key.kind) == Role::Workload {
-                    object.observed.pods = object.pods.len() as u32;
-                    let ready = object.pods.iter().filter(|pod| pod.ready_at <= now);
-                    object.observed.available = ready.count() as u32;
-                }
-                if object.accepted_at.is_some_and(|at| at <= now) {
-                    object.observed.is_accepted = true;
-                    object.effective = object.observed.weights.clone();
-                    object.accepted_at = None;
-                }
-            }
-        }
-        if self.faults.partition > 0 && self.is_live() && self.random.chance(self.faults.partition, 100) {
+        self.advance(SignedDuration::from_secs(seconds));
+        let chance = self.faults.partition;
+        if chance > 0 && self.is_live() && self.behavior.random.chance(chance, 100) {
             let names: Vec<String> = self
                 .clusters
                 .keys()
@@ -487,8 +274,8 @@ impl World {
                 .cloned()
                 .collect();
             if !names.is_empty() {
-                let name = self.random.pick(&names).clone();
-                let length = 5 + self.random.below(120) as i64;
+                let name = self.behavior.random.pick(&names).clone();
+                let length = 5 + self.behavior.random.below(120) as i64;
                 self.cut(&name, length);
             }
         }
@@ -496,11 +283,7 @@ impl World {
 
     /// Makes a cluster unreachable for a time.
     pub(crate) fn cut(&mut self, name: &str, seconds: i64) {
-        let now = self.now;
-        if let Some(cluster) = self.clusters.get_mut(name) {
-            cluster.down_since = Some(now);
-            cluster.down_until = Some(now + SignedDuration::from_secs(seconds));
-        }
+        self.model.cut(name, SignedDuration::from_secs(seconds));
     }
 
     /// Runs until nothing is left to do, or `rounds` are over. Returns whether it converged.
@@ -511,16 +294,7 @@ impl World {
             if requeue == Requeue::Immediately {
                 continue;
             }
-            let is_pending = self.clusters.values().any(|cluster| {
-                cluster.down_since.is_some()
-                    || cluster.objects.values().any(|object| {
-                        let starting = object.pods.iter().any(|pod| {
-                            pod.ready_at > self.now && pod.ready_at < self.now + SignedDuration::from_secs(60)
-                        });
-                        let changed = object.observed.pods as usize != object.pods.len();
-                        starting || changed || object.accepted_at.is_some()
-                    })
-            });
+            let is_pending = self.next_change().is_some();
             let is_waiting = matches!(requeue, Requeue::At(_));
             quiet = if has_steps || is_pending || is_waiting {
                 0
@@ -534,7 +308,7 @@ impl World {
                 Requeue::At(at) if !is_pending && !has_steps => {
                     (at.duration_since(self.now).as_secs() + 1).max(1)
                 }
-                _ => 1 + self.random.below(3) as i64,
+                _ => 1 + self.behavior.random.below(3) as i64,
             };
             self.tick(step);
         }
@@ -572,7 +346,7 @@ impl World {
     fn replicas(
         &self,
         cluster: &str,
-        count: impl Fn(&Object) -> u32,
+        count: impl Fn(&ModelObject) -> u32,
         largest: bool,
     ) -> BTreeMap<String, u32> {
         let mut by_revision: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -608,7 +382,7 @@ impl World {
 
     fn ready(&self, cluster: &str) -> BTreeMap<String, u32> {
         let now = self.now;
-        let count = |object: &Object| object.pods.iter().filter(|pod| pod.ready_at <= now).count() as u32;
+        let count = |object: &ModelObject| object.ready_pods(now);
         self.replicas(cluster, count, false)
     }
 
@@ -871,7 +645,7 @@ impl World {
 
     /// Objects of this deployment, by cluster.
     pub(crate) fn objects(&self) -> BTreeMap<String, BTreeSet<ObjectKey>> {
-        let own = |cluster: &Cluster| cluster.objects.keys().cloned().collect();
+        let own = |cluster: &ModelCluster| cluster.objects.keys().cloned().collect();
         self.clusters
             .iter()
             .map(|(name, cluster)| (name.clone(), own(cluster)))
@@ -904,11 +678,6 @@ impl World {
         for detail in wrong {
             self.violate("P11", detail);
         }
-    }
-
-    pub(crate) fn delete_deployment(&mut self) {
-        self.deployment.metadata.deletion_timestamp = Some(Time::from_timestamp(self.now));
-        self.deployment.metadata.resource_version = self.next_version();
     }
 }
 

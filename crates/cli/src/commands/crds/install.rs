@@ -1,5 +1,6 @@
 //! `mainstay crds install`: installs the definitions and prints the result of each.
 
+use mainstay_api::crd::delivery_definitions;
 use mainstay_cluster::definitions::{InstallError, Outcome, install, istio_definitions, own_definitions};
 use serde_json::Value;
 
@@ -40,10 +41,13 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 fn chosen(choice: &Choice) -> Result<Vec<Value>, CliError> {
     let catalog = choice.charts.open()?;
     let mut definitions = Vec::new();
-    if choice.only != Some(Side::Istio) {
+    if choice.only == Some(Side::Delivery) {
+        definitions.extend(delivery_definitions());
+    }
+    if matches!(choice.only, None | Some(Side::Mainstay)) {
         definitions.extend(own_definitions(&catalog)?);
     }
-    if choice.only != Some(Side::Mainstay) {
+    if matches!(choice.only, None | Some(Side::Istio)) {
         let version = version_or_default(&catalog, choice.version.as_deref())?;
         definitions.extend(istio_definitions(&catalog, &version)?);
     }

@@ -1,0 +1,263 @@
+//! The state of a deployment from its status, in a cluster or in a snapshot of one: no other cluster is read.
+
+use std::collections::BTreeMap;
+#[cfg(feature = "simulator")]
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+#[cfg(feature = "simulator")]
+use mainstay_api::delivery::{API_VERSION, Kind as DeliveryKind, Resource};
+use mainstay_api::delivery::{
+    AnalysisTemplate, AppRevision, ApplicationDeployment, ApplicationDeploymentSpec, ApplicationRevision,
+    Cluster, ClusterSelector, Distribution, HttpRule, Placement, Traffic, WeightedTarget,
+};
+use mainstay_api::{ConditionStatus, ConditionType};
+use mainstay_rollout::model::{Model, ModelCluster};
+use mainstay_rollout::traffic::rule_name;
+#[cfg(feature = "simulator")]
+use serde_json::Value;
+
+use super::assume;
+use super::scenario::{Next, Scenario};
+use crate::commands::rollout::api::{Delivery, ScopeFlags};
+use crate::error::CliError;
+#[cfg(feature = "simulator")]
+use crate::error::{Kind, chain};
+
+/// Time before now at which the model starts, so that everything in the status is settled by now.
+const LEAD: SignedDuration = SignedDuration::from_hours(24);
+
+/// What the host cluster contains.
+struct Stored {
+    deployment: ApplicationDeployment,
+    revisions: Vec<ApplicationRevision>,
+    clusters: Vec<Cluster>,
+    templates: Vec<AnalysisTemplate>,
+}
+
+/// Reads the state of a deployment; `change` replaces its spec afterwards.
+pub(super) async fn scenario(
+    scope: &ScopeFlags,
+    name: &str,
+    change: Option<ApplicationDeploymentSpec>,
+    now: Timestamp,
+) -> Result<Scenario, CliError> {
+    let delivery = Delivery::connect(scope).await?;
+    let stored = Stored {
+        deployment: delivery.deployment(name).await?,
+        revisions: delivery.list(false).await?,
+        clusters: delivery.list(false).await?,
+        templates: delivery.list(false).await?,
+    };
+    Ok(stored.scenario(change, now))
+}
+
+/// Reads the state of a deployment from a snapshot; `change` replaces its spec afterwards.
+#[cfg(feature = "simulator")]
+pub(super) fn from_snapshot(
+    path: &Path,
+    name: Option<&str>,
+    change: Option<ApplicationDeploymentSpec>,
+    now: Timestamp,
+) -> Result<Scenario, CliError> {
+    let unreadable = |error| CliError::new(Kind::Manifest, chain(&error));
+    let objects = mainstay_sim::snapshot::read_path(path).map_err(unreadable)?;
+    let found: Vec<ApplicationDeployment> = of_kind(&objects)?;
+    let names = found.iter().map(Resource::name).collect::<Vec<_>>().join(", ");
+    let mut named = found
+        .into_iter()
+        .filter(|one| name.is_none_or(|name| one.name() == name));
+    let (Some(deployment), None) = (named.next(), named.next()) else {
+        let message = match name {
+            Some(name) => format!("{}: one applicationdeployment {name:?} expected", path.display()),
+            None => format!("{}: one applicationdeployment expected", path.display()),
+        };
+        let hint = if names.is_empty() {
+            "add the output of `kubectl get appdep,apprev,clusters.delivery.mainstay.dev -o yaml`".to_owned()
+        } else {
+            format!("name one of {names}")
+        };
+        return Err(CliError::new(Kind::Usage, message).hint(hint));
+    };
+    let stored = Stored {
+        revisions: in_namespace(of_kind(&objects)?, &deployment),
+        clusters: in_namespace(of_kind(&objects)?, &deployment),
+        templates: in_namespace(of_kind(&objects)?, &deployment),
+        deployment,
+    };
+    Ok(stored.scenario(change, now))
+}
+
+/// Returns the objects of a kind.
+#[cfg(feature = "simulator")]
+fn of_kind<S: DeliveryKind>(objects: &[Value]) -> Result<Vec<Resource<S>>, CliError> {
+    let text = |object: &Value, field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
+    let is_own = |object: &&Value| {
+        text(object, "apiVersion").as_deref() == Some(API_VERSION)
+            && text(object, "kind").as_deref() == Some(S::KIND)
+    };
+    let unread =
+        |error: serde_json::Error| CliError::new(Kind::Manifest, format!("cannot read {}: {error}", S::KIND));
+    objects
+        .iter()
+        .filter(is_own)
+        .map(|one| serde_json::from_value(one.clone()).map_err(unread))
+        .collect()
+}
+
+#[cfg(feature = "simulator")]
+fn in_namespace<S: DeliveryKind>(
+    objects: Vec<Resource<S>>,
+    deployment: &ApplicationDeployment,
+) -> Vec<Resource<S>> {
+    objects
+        .into_iter()
+        .filter(|one| one.namespace() == deployment.namespace())
+        .collect()
+}
+
+impl Stored {
+    fn scenario(mut self, change: Option<ApplicationDeploymentSpec>, now: Timestamp) -> Scenario {
+        let mut notes = Vec::new();
+        let mut changed = self.deployment.clone();
+        if let Some(change) = &change {
+            changed.spec = change.clone();
+        }
+        let running = running_spec(&self.deployment);
+        let mut before = self.deployment.clone();
+        before.spec = running.clone().unwrap_or_default();
+        for deployment in [&before, &self.deployment, &changed] {
+            for revision in assume::missing_revisions(deployment, &self.revisions) {
+                notes.push(format!(
+                    "assuming revision {}, which does not exist",
+                    revision.name()
+                ));
+                self.revisions.push(revision);
+            }
+        }
+        let start = now.checked_sub(LEAD).unwrap_or(now);
+        let mut model = Model::new(
+            if running.is_some() { start } else { now },
+            self.first(running.as_ref()),
+        );
+        model.revisions = self
+            .revisions
+            .iter()
+            .map(|one| (one.name().to_owned(), Arc::new(one.clone())))
+            .collect();
+        model.templates = self
+            .templates
+            .iter()
+            .map(|one| (one.name().to_owned(), one.clone()))
+            .collect();
+        model.clusters = self
+            .clusters
+            .iter()
+            .map(|one| (one.name().to_owned(), model_cluster(one)))
+            .collect();
+        model.clusters.entry(String::new()).or_default();
+        let unreachable = self
+            .clusters
+            .iter()
+            .filter(|cluster| is_down(cluster))
+            .map(|cluster| cluster.name().to_owned());
+        let unreachable = unreachable.collect();
+        Scenario {
+            model,
+            next: Some(match running {
+                Some(_) => Next::Continue {
+                    stored: Box::new(self.deployment),
+                    change: change.map(Box::new),
+                    now,
+                },
+                None => Next::First(Box::new(changed.spec)),
+            }),
+            notes,
+            unreachable,
+        }
+    }
+
+    /// Returns the deployment with what runs as its spec, and no status.
+    fn first(&self, running: Option<&ApplicationDeploymentSpec>) -> ApplicationDeployment {
+        let mut first = self.deployment.clone();
+        first.status = mainstay_api::delivery::DeploymentStatus::default();
+        if let Some(running) = running {
+            first.spec = running.clone();
+        }
+        first
+    }
+}
+
+fn model_cluster(cluster: &Cluster) -> ModelCluster {
+    let mut model = ModelCluster::default();
+    model.labels.clone_from(&cluster.metadata.labels);
+    model.is_unschedulable = cluster.spec.unschedulable || !cluster.spec.taints.is_empty();
+    model
+}
+
+fn is_down(cluster: &Cluster) -> bool {
+    let ready = cluster.status.conditions.find(&ConditionType::Ready);
+    ready.is_some_and(|ready| ready.status == ConditionStatus::False)
+}
+
+/// Returns a spec that leads directly to what the status describes; `None` if nothing runs.
+fn running_spec(deployment: &ApplicationDeployment) -> Option<ApplicationDeploymentSpec> {
+    let placement = &deployment.status.placement;
+    if placement.is_empty() {
+        return None;
+    }
+    let revision = |revision: &mainstay_api::delivery::RevisionPlacement| AppRevision {
+        revision_name: revision.revision_name.clone(),
+        placement: revision.clusters.iter().map(placement_of).collect(),
+    };
+    Some(ApplicationDeploymentSpec {
+        traffic: deployment
+            .spec
+            .traffic
+            .as_ref()
+            .map(|traffic| running_traffic(deployment, traffic)),
+        app_revisions: placement.iter().map(revision).collect(),
+        ..ApplicationDeploymentSpec::default()
+    })
+}
+
+fn placement_of(cluster: &mainstay_api::delivery::ClusterPlacement) -> Placement {
+    let selector = (!cluster.cluster_name.is_empty()).then(|| ClusterSelector {
+        name: Some(cluster.cluster_name.clone()),
+        ..ClusterSelector::default()
+    });
+    Placement {
+        cluster_selector: selector,
+        distribution: Some(Distribution {
+            replicas: cluster.replicas,
+            ..Distribution::default()
+        }),
+    }
+}
+
+/// Returns the rules of the spec with the weights of the status.
+fn running_traffic(deployment: &ApplicationDeployment, traffic: &Traffic) -> Traffic {
+    let status = deployment.status.traffic.first();
+    let mut weights: BTreeMap<&str, Vec<WeightedTarget>> = BTreeMap::new();
+    for route in status.iter().flat_map(|traffic| &traffic.routes) {
+        let target = |share: &mainstay_api::delivery::RouteShare| WeightedTarget {
+            revision_name: share.revision_name.clone(),
+            component_name: share.component_name.clone(),
+            port: share.port,
+            weight: share.weight,
+        };
+        weights.insert(&route.rule, route.shares.iter().map(target).collect());
+    }
+    let rule = |rule: &HttpRule| {
+        let targets = weights.get(rule_name(rule).as_str())?;
+        Some(HttpRule {
+            weighted_targets: targets.clone(),
+            ..rule.clone()
+        })
+    };
+    Traffic {
+        http: traffic.http.iter().filter_map(rule).collect(),
+        ..traffic.clone()
+    }
+}
