@@ -68,11 +68,11 @@ pub(super) fn decide(
 }
 
 fn reordering(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
-    let path = webhook_order::path();
+    let list = webhook_order::path();
     match webhook_order::patch(wanted, live) {
-        Some(patch) if !places.contains(&path) => Decision::Reorder {
+        Some(patch) if !places.contains(&list) => Decision::Reorder {
             patch,
-            why: Difference::Changed(path),
+            why: Difference::Changed(list),
         },
         _ => Decision::Leave,
     }

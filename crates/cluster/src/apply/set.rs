@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::call::Apply;
 use super::decide::{self, Decision};
 use super::error::Verb;
-use super::{ApplyError, Change, Engine, MANAGER, PartialApply, Run, name_uid};
+use super::{ApplyError, Change, Engine, MANAGER, PartialApply, Run, name_uid, webhook_order};
 use crate::desired::{Desired, DesiredObject, ObjectId};
 use crate::live::{Known, uid};
 
@@ -25,6 +25,18 @@ pub struct Preview {
     pub after: Value,
     /// Whether the server computed `after`. It cannot while the namespace or the kind does not exist.
     pub is_exact: bool,
+}
+
+/// Returns the preview of an object whose webhooks are only reordered.
+fn reordered(wanted: &DesiredObject, live: Value) -> Preview {
+    let mut after = live.clone();
+    webhook_order::reorder(wanted, &mut after);
+    Preview {
+        id: wanted.id.clone(),
+        before: Some(live),
+        after,
+        is_exact: true,
+    }
 }
 
 impl Engine {
@@ -66,6 +78,7 @@ impl Engine {
             Decision::Leave => return Ok(None),
             Decision::Create => wanted.body.clone(),
             Decision::Apply { body, .. } => body,
+            Decision::Reorder { .. } => return Ok(live.map(|live| reordered(wanted, live))),
         };
         if let Some(live) = &live {
             name_uid(&mut body, uid(live));

@@ -20,6 +20,25 @@ pub(super) fn path() -> Path {
 /// Returns a JSON patch that moves our entries to the front, or `None` if they are there. The patch fails on
 /// any other version of the object.
 pub(super) fn patch(wanted: &DesiredObject, live: &Value) -> Option<Value> {
+    let list = ordered(wanted, live)?;
+    let version = live.pointer("/metadata/resourceVersion");
+    Some(json!([
+        {"op": "replace", "path": format!("/{FIELD}"), "value": list},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+    ]))
+}
+
+/// Moves our entries of a live object to the front.
+pub(super) fn reorder(wanted: &DesiredObject, live: &mut Value) {
+    if let Some(list) = ordered(wanted, live).map(Value::from)
+        && let Some(field) = live.get_mut(FIELD)
+    {
+        *field = list;
+    }
+}
+
+/// Returns the entries with ours first, or `None` if the live list is in that order.
+fn ordered(wanted: &DesiredObject, live: &Value) -> Option<Vec<Value>> {
     if wanted.id.group != GROUP {
         return None;
     }
@@ -32,12 +51,7 @@ pub(super) fn patch(wanted: &DesiredObject, live: &Value) -> Option<Value> {
         return None;
     }
     let (own, others): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(is_ours);
-    let list: Vec<&Value> = own.into_iter().chain(others).collect();
-    let version = live.pointer("/metadata/resourceVersion");
-    Some(json!([
-        {"op": "replace", "path": format!("/{FIELD}"), "value": list},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-    ]))
+    Some(own.into_iter().chain(others).cloned().collect())
 }
 
 #[cfg(test)]

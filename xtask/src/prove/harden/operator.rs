@@ -1,6 +1,7 @@
 //! Rows about the operator.
 
-use super::{Item, Ran, Row, RowKind, Session, integration, unit};
+use super::{Item, Row, RowKind, Session, integration, unit};
+use crate::prove::operator::Ran;
 
 const OPERATOR: &str = "mainstay-operator";
 
