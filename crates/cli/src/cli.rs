@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, generate, man, manifest, migration, operator, profile, revision, status,
+    adopt, charts, completion, crds, generate, man, manifest, migration, operator, profile, revision, status,
     template, version,
 };
 #[cfg(feature = "simulator")]
@@ -28,6 +28,7 @@ use crate::ui::style::Color;
   mainstay manifest generate -f mesh.yaml
   mainstay charts list
   mainstay status --context prod
+  mainstay adopt
   mainstay migration plan --to v1.29.1
   mainstay rehearse --to v1.29.1 --report upgrade.html
   mainstay operator run --help
@@ -66,6 +67,8 @@ enum Command {
     #[cfg(feature = "simulator")]
     /// Rehearse an upgrade on a copy of the cluster
     Rehearse(Box<rehearse::Args>),
+    /// Take over a mesh that Helm, istioctl or another tool installed
+    Adopt(Box<adopt::Args>),
     /// Print or install custom resource definitions
     Crds(crds::Args),
     /// Run the operator
@@ -102,6 +105,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Migration(it) => migration::run(&it),
         #[cfg(feature = "simulator")]
         Command::Rehearse(it) => rehearse::run(&it),
+        Command::Adopt(it) => adopt::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Operator(it) => operator::run(&it),
         #[cfg(feature = "simulator")]

@@ -3,6 +3,7 @@
 //! Out of scope: deciding what to apply.
 
 pub mod access;
+pub mod adopt;
 pub mod apply;
 pub mod compare;
 pub mod connect;
@@ -10,6 +11,7 @@ pub mod definitions;
 pub mod deploy;
 pub mod desired;
 pub mod event;
+pub mod installer;
 pub mod kinds;
 pub mod lease;
 pub mod live;

@@ -9,10 +9,13 @@ use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
 use crate::measure::{Cost, measured};
 
-/// A test of `mainstay-manifest` that prints `MARK: N run, M WORD`.
+/// A test that prints `MARK: N run, M WORD`.
 struct Counted {
     claim: &'static str,
+    package: &'static str,
     test: &'static str,
+    /// Name of the test case; empty for all.
+    case: &'static str,
     mark: &'static str,
     goal: &'static str,
     least: usize,
@@ -21,39 +24,86 @@ struct Counted {
 const COUNTED: &[Counted] = &[
     Counted {
         claim: "validation fixtures print the stored text",
+        package: "mainstay-manifest",
         test: "validation",
+        case: "",
         mark: "validation fixtures: ",
         goal: "at least 50, all equal",
         least: 50,
     },
     Counted {
         claim: "hostile input stays within the limits",
+        package: "mainstay-manifest",
         test: "hostile",
+        case: "",
         mark: "hostile manifests: ",
         goal: "at least 40, all bounded",
         least: 40,
     },
     Counted {
         claim: "every profile with 8 configurations",
+        package: "mainstay-manifest",
         test: "golden",
+        case: "",
         mark: "golden manifests: ",
         goal: "at least 80, all equal",
         least: 80,
     },
     Counted {
         claim: "objects equal those of istioctl 1.29.1",
+        package: "mainstay-manifest",
         test: "istioctl",
+        case: "",
         mark: "differential manifest generate and istioctl: ",
         goal: "at least 60, all equal",
         least: 60,
     },
+    Counted {
+        claim: "custom resources render the objects of their IstioOperator",
+        package: "mainstay-adopt",
+        test: "conversion",
+        case: "configurations_render",
+        mark: "migrated manifests: ",
+        goal: "at least 16, all equal",
+        least: 16,
+    },
+    Counted {
+        claim: "Helm 3 and 4: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        case: "what_helm_installed",
+        mark: "adopted from Helm: ",
+        goal: "at least 600, all equal",
+        least: 600,
+    },
+    Counted {
+        claim: "istioctl: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        case: "what_istioctl_installed_is_adopted",
+        mark: "adopted from istioctl: ",
+        goal: "at least 250, all equal",
+        least: 250,
+    },
+    Counted {
+        claim: "handed to Helm 3 and 4: upgrade without a change, uninstall",
+        package: "mainstay-adopt",
+        test: "adoption",
+        case: "what_istioctl_installed_is_handed",
+        mark: "handed to Helm: ",
+        goal: "at least 100, all equal",
+        least: 100,
+    },
 ];
 
-/// Returns all rows; the quick share omits the golden cases and measurements.
+/// Tests that take minutes.
+const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
+
+/// Returns all rows; the quick share omits slow tests and measurements.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let tests = COUNTED
         .iter()
-        .filter(|counted| !quick || counted.test != "golden");
+        .filter(|counted| !quick || !SLOW.contains(&counted.test));
     let mut rows: Vec<Row> = tests.map(counted_row).collect();
     if !quick {
         rows.extend(speed_rows());
@@ -75,8 +125,8 @@ fn counted_row(counted: &Counted) -> Row {
 /// Runs a test and returns the numbers that it prints.
 fn run_test(counted: &Counted) -> anyhow::Result<(usize, usize)> {
     let output = build::cargo()
-        .args(["test", "--package", "mainstay-manifest", "--test", counted.test])
-        .args(["--", "--nocapture"])
+        .args(["test", "--package", counted.package, "--test", counted.test])
+        .args(["--", "--nocapture", counted.case])
         .current_dir(repository_root())
         .stderr(Stdio::inherit())
         .output()

@@ -2,6 +2,7 @@
 
 mod generate;
 pub(super) mod inputs;
+mod migrate;
 mod package;
 pub(super) mod report;
 mod validate;
@@ -22,6 +23,8 @@ pub(crate) struct Args {
 enum Command {
     /// Generate the objects of an Istio installation
     Generate(Box<generate::Args>),
+    /// Convert `IstioOperator` files to custom resources, and compare what both render
+    Migrate(Box<migrate::Args>),
     /// Check `IstioOperator` files without printing objects
     Validate(Box<validate::Args>),
 }
@@ -30,6 +33,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::Generate(args) => generate::run(args),
+        Command::Migrate(args) => migrate::run(args),
         Command::Validate(args) => validate::run(args),
     }
 }
