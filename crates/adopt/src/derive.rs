@@ -44,7 +44,7 @@ impl Derived {
     pub fn documents(&self) -> Vec<Value> {
         let mut documents = match self {
             Self::Istio(istio, tags) => {
-                let tags = tags.iter().map(|tag| serde_json::to_value(tag));
+                let tags = tags.iter().map(serde_json::to_value);
                 [serde_json::to_value(istio)].into_iter().chain(tags).collect()
             }
             Self::Cni(cni) => vec![serde_json::to_value(cni)],
@@ -301,6 +301,10 @@ pub(crate) fn without_defaults(values: &mut Values, defaults: &Map<String, Value
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "values of `json!` are written in place"
+)]
 mod tests {
     use super::*;
     use crate::found::Installer;

@@ -230,6 +230,10 @@ pub(crate) fn left_objects(
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "values of `json!` are written in place"
+)]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -466,7 +466,7 @@ impl Adoption {
                 })
             };
             let objects = release.objects().unwrap_or_default();
-            if !objects.iter().any(|object| is_adopted(object)) {
+            if !objects.iter().any(&is_adopted) {
                 continue;
             }
             for (kind, count) in crate::found::left_objects(release, is_adopted) {

@@ -139,7 +139,7 @@ fn paths(at: &str, old: &Value, new: &Value, lines: &mut String) {
                 paths(&format!("{at}.{key}"), &old[key], &new[key], lines);
             }
         }
-        _ if old != new => lines.push_str(&format!("  {at}: {old} -> {new}\n")),
+        _ if old != new => lines.extend(["  ", at, ": ", &old.to_string(), " -> ", &new.to_string(), "\n"]),
         _ => {}
     }
 }
