@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, cluster, completion, crds, generate, install, man, manifest, migration, operator, precheck,
-    profile, revision, rollout, status, tag, template, uninstall, verify, version,
+    adopt, charts, cluster, completion, crds, generate, install, man, manifest, migration, operator,
+    precheck, profile, revision, rollout, status, tag, template, uninstall, verify, version,
 };
 #[cfg(feature = "simulator")]
 use crate::commands::{demo, rehearse, sandbox};
@@ -29,6 +29,7 @@ use crate::ui::style::Color;
   mainstay install -f mesh.yaml
   mainstay charts list
   mainstay status --context prod
+  mainstay adopt
   mainstay migration plan --to v1.29.1
   mainstay rehearse --to v1.29.1 --report upgrade.html
   mainstay rollout plan -f deployment.yaml
@@ -84,6 +85,8 @@ enum Command {
     #[cfg(feature = "simulator")]
     /// Rehearse an upgrade on a copy of the cluster
     Rehearse(Box<rehearse::Args>),
+    /// Take over a mesh that Helm, istioctl or another tool installed
+    Adopt(Box<adopt::Args>),
     /// Print or install custom resource definitions
     Crds(crds::Args),
     /// Run the operator
@@ -128,6 +131,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Cluster(it) => cluster::run(&it),
         #[cfg(feature = "simulator")]
         Command::Rehearse(it) => rehearse::run(&it),
+        Command::Adopt(it) => adopt::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Operator(it) => operator::run(&it),
         #[cfg(feature = "simulator")]

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+pub(crate) mod adopt;
 pub(crate) mod charts;
 pub(crate) mod cluster;
 pub(crate) mod completion;

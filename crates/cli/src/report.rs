@@ -2,6 +2,7 @@
 
 mod problem;
 mod referrers;
+mod unmanaged;
 
 use jiff::Timestamp;
 use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Reason, Resource, Status as _, names};
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 pub(crate) use problem::{Problem, problems};
 pub(crate) use referrers::{Use, named, referrers};
+pub(crate) use unmanaged::{ADOPT_HINT, UnmanagedReport, section as unmanaged_section};
 
 /// Status of all meshes in a cluster.
 #[derive(Debug, Serialize)]
@@ -24,6 +26,9 @@ pub(crate) struct Report {
     pub(crate) revisions: Vec<RevisionReport>,
     pub(crate) tags: Vec<TagReport>,
     pub(crate) components: Vec<Component>,
+    /// Control planes that no operator manages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unmanaged: Vec<UnmanagedReport>,
     /// Kinds that could not be read; facts that depend on them are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_read: Vec<String>,
@@ -112,6 +117,7 @@ impl Report {
             revisions: revisions(snapshot),
             tags: tags(snapshot),
             components: components(snapshot),
+            unmanaged: unmanaged::reports(survey),
             not_read: not_read(snapshot),
             problems,
         }

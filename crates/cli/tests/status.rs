@@ -243,6 +243,23 @@ async fn a_mesh_is_reported_as_the_operator_sees_it() {
 }
 
 #[tokio::test]
+async fn control_planes_that_no_operator_manages_are_reported() {
+    if !has_charts() {
+        return;
+    }
+    let host = Host::start().await;
+    host.make("unmanaged.yaml").await;
+    for (name, arguments) in [
+        ("unmanaged", &["status", NOW][..]),
+        ("unmanaged-json", &["status", "-o", "json", NOW]),
+        ("unmanaged-list", &["revision", "list", NOW]),
+        ("unmanaged-migration", &["migration", "plan", NOW]),
+    ] {
+        check(name, &host.run("admin", arguments).await);
+    }
+}
+
+#[tokio::test]
 async fn a_migration_is_planned_reported_paused_and_retried() {
     if !has_charts() {
         return;

@@ -38,6 +38,12 @@ use decide::Decision;
 /// Field manager of the applied fields.
 pub const MANAGER: &str = "mainstay";
 
+/// Field manager of an adoption. The operator leaves the fields of pod templates that it records alone.
+pub const ADOPTED_MANAGER: &str = "mainstay-adopt";
+
+/// Field managers that are taken over: the Helm CLI, the operator that embeds Helm, and istioctl.
+pub const LEGACY_MANAGERS: &[&str] = &["helm", "sail-operator", "istio-operator"];
+
 /// Timeout of one API call.
 const DEADLINE: Duration = Duration::from_secs(30);
 

@@ -87,6 +87,28 @@ pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Differe
     difference_in(wanted, live, &Records::of(live, manager, &[]))
 }
 
+/// Maximum number of differences of one object.
+const MOST_DIFFERENCES: usize = 100;
+
+/// Returns every field of `wanted` that differs in `live`, regardless of its owner.
+#[must_use]
+pub fn content_differences(wanted: &Value, live: &Value) -> Vec<Difference> {
+    let (mut places, mut found) = (Vec::new(), Vec::new());
+    while places.len() < MOST_DIFFERENCES {
+        let records = Records::of(live, "", &[]).except(&places);
+        let Some(difference) = takeover(wanted, live, &records) else {
+            break;
+        };
+        let place = difference.path().cloned();
+        found.push(difference);
+        places.extend(place);
+        if found.len() > places.len() {
+            break;
+        }
+    }
+    found
+}
+
 /// Like [`difference`], with parsed records.
 pub(crate) fn difference_in(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
     let Some(owned) = records.own() else {

@@ -15,10 +15,8 @@ pub use id::ObjectId;
 pub use kinds::{Kind, Kinds};
 pub use marks::Inventory;
 pub(crate) use marks::inventory_id;
-pub(crate) use marks::{
-    APPLY_SET_ID, APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, INSTALLATION_SELECTOR,
-    set_id,
-};
+pub(crate) use marks::{APPLY_SET_ID, APPLY_SET_PART, INSTALLATION_SELECTOR, set_id};
+pub use marks::{HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE};
 use reapplied::ReappliedFields;
 
 /// The desired state of a release.

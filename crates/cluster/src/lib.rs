@@ -3,6 +3,7 @@
 //! Out of scope: deciding what to apply.
 
 pub mod access;
+pub mod adopt;
 pub mod apply;
 pub mod compare;
 pub mod connect;
@@ -11,6 +12,7 @@ pub mod deploy;
 pub mod desired;
 pub mod event;
 pub mod install;
+pub mod installer;
 pub mod kinds;
 pub mod lease;
 pub mod live;

@@ -3,8 +3,9 @@
 //! One list per kind; namespaces and pods with metadata only. An unreadable source is marked in the snapshot,
 //! and everything that depends on it is unknown, as in the operator.
 
-mod list;
+pub(crate) mod list;
 mod owned;
+mod unmanaged;
 
 use kube::Client;
 use mainstay_api::{Kind, ObjectKind, Resource, names};
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::write::WriteError;
 use list::{Listed, list};
 pub use owned::{OwnedObject, owned_objects};
+pub use unmanaged::UnmanagedPlane;
 
 /// Completed pods do not keep a revision in use.
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
@@ -34,6 +36,8 @@ pub struct Survey {
     pub leaders: Result<Vec<Leader>, String>,
     /// Objects of our kinds that cannot be parsed.
     pub unreadable: Vec<(ObjectKind, String, String)>,
+    /// Control planes that no operator manages; empty if Deployments cannot be read.
+    pub unmanaged: Vec<UnmanagedPlane>,
 }
 
 /// The holder of a leader election Lease.
@@ -85,12 +89,13 @@ pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, Surve
         snapshot,
         leaders: Ok(Vec::new()),
         unreadable: Vec::new(),
+        unmanaged: unmanaged::unmanaged(client).await.unwrap_or_default(),
     };
-    survey.read_own(client, Observation::Istio).await?;
-    survey.read_own(client, Observation::Revision).await?;
-    survey.read_own(client, Observation::Tag).await?;
-    survey.read_own(client, Observation::Cni).await?;
-    survey.read_own(client, Observation::ZTunnel).await?;
+    match survey.read_all_own(client).await {
+        // A mesh of another tool needs no definitions.
+        Err(SurveyError::NoDefinitions(_)) if !survey.unmanaged.is_empty() => survey.without_definitions(),
+        result => result?,
+    }
     survey.read_namespaces(client).await;
     survey.read_pods(client).await;
     survey.read_workloads(client).await;
@@ -118,6 +123,21 @@ pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
 }
 
 impl Survey {
+    async fn read_all_own(&mut self, client: &Client) -> Result<(), SurveyError> {
+        self.read_own(client, Observation::Istio).await?;
+        self.read_own(client, Observation::Revision).await?;
+        self.read_own(client, Observation::Tag).await?;
+        self.read_own(client, Observation::Cni).await?;
+        self.read_own(client, Observation::ZTunnel).await
+    }
+
+    /// Without definitions there are no objects of our kinds.
+    fn without_definitions(&mut self) {
+        for kind in ObjectKind::ALL {
+            self.listed(Source::Objects(kind), Ok(()));
+        }
+    }
+
     async fn read_own<S: Kind>(
         &mut self,
         client: &Client,

@@ -84,6 +84,42 @@ const COUNTED: &[Counted] = &[
         goal: "at least 7, all equal",
         least: 7,
     },
+    Counted {
+        claim: "custom resources render the objects of their IstioOperator",
+        package: "mainstay-adopt",
+        test: "conversion",
+        filter: "configurations_render",
+        mark: "migrated manifests: ",
+        goal: "at least 16, all equal",
+        least: 16,
+    },
+    Counted {
+        claim: "Helm 3 and 4: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "what_helm_installed",
+        mark: "adopted from Helm: ",
+        goal: "at least 600, all equal",
+        least: 600,
+    },
+    Counted {
+        claim: "istioctl: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "what_istioctl_installed_is_adopted",
+        mark: "adopted from istioctl: ",
+        goal: "at least 250, all equal",
+        least: 250,
+    },
+    Counted {
+        claim: "handed to Helm 3 and 4: upgrade without a change, uninstall",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "what_istioctl_installed_is_handed",
+        mark: "handed to Helm: ",
+        goal: "at least 100, all equal",
+        least: 100,
+    },
 ];
 
 /// The test case that kills installations.
@@ -93,11 +129,14 @@ const KILLS: &str = "20";
 /// Kill points in the quick share.
 const QUICK_KILLS: &str = "3";
 
-/// Returns all rows; the quick share omits the golden cases and measurements.
+/// Tests that take minutes.
+const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
+
+/// Returns all rows; the quick share omits slow tests and measurements.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let tests = COUNTED
         .iter()
-        .filter(|counted| !quick || counted.test != "golden");
+        .filter(|counted| !quick || !SLOW.contains(&counted.test));
     let kills = if quick { QUICK_KILLS } else { KILLS };
     let mut rows: Vec<Row> = tests.map(|counted| counted_row(counted, kills)).collect();
     if !quick {
@@ -125,7 +164,7 @@ fn counted_row(counted: &Counted, kills: &str) -> Row {
 pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
     let quick = COUNTED
         .iter()
-        .filter(|counted| counted.test != "golden" && counted.filter.is_empty());
+        .filter(|counted| !SLOW.contains(&counted.test) && counted.filter.is_empty());
     quick.map(Counted::program)
 }
 

@@ -47,6 +47,7 @@ const LAYERS: &[Layer] = &[
         crates: &[
             "mainstay-sim",
             "mainstay-operator",
+            "mainstay-adopt",
             "mainstay-harness",
             "mainstay-rehearsal",
         ],

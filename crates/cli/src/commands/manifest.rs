@@ -3,6 +3,7 @@
 mod diff;
 mod generate;
 pub(super) mod inputs;
+mod migrate;
 mod package;
 pub(super) mod report;
 mod validate;
@@ -27,6 +28,8 @@ enum Command {
     Diff(Box<diff::Args>),
     /// Generate the objects of an Istio installation
     Generate(Box<generate::Args>),
+    /// Convert `IstioOperator` files to custom resources, and compare what both render
+    Migrate(Box<migrate::Args>),
     /// Check `IstioOperator` files without printing objects
     Validate(Box<validate::Args>),
 }
@@ -37,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         Command::Install(args) => super::install::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Generate(args) => generate::run(args),
+        Command::Migrate(args) => migrate::run(args),
         Command::Validate(args) => validate::run(args),
     }
 }

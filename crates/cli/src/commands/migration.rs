@@ -24,6 +24,7 @@ use crate::commands::print_styled;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::report::ADOPT_HINT;
 
 /// Polling interval of `watch`.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -178,6 +179,10 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
             CliError::new(Kind::Cluster, format!("Istio {name:?} not found")).hint(known)
         }),
         (None, Some(istio), None) => Ok(istio.clone()),
+        (None, None, _) if !found.unmanaged.is_empty() => {
+            let message = "no Istio found: no operator manages the control planes of this cluster";
+            Err(CliError::new(Kind::Cluster, message).hint(ADOPT_HINT))
+        }
         (None, None, _) => Err(CliError::new(Kind::Cluster, "no Istio found")),
         (None, ..) => {
             Err(CliError::new(Kind::Usage, "several Istios found").hint(format!("name one of {listed}")))

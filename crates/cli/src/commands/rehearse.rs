@@ -200,7 +200,7 @@ impl From<RehearsalError> for CliError {
                 None => result,
             },
             RehearsalError::NoIstio => {
-                result.hint("add the output of `kubectl get istios -o yaml` to the snapshot")
+                result.hint("add the output of `kubectl get istios -o yaml` to the snapshot; run `mainstay adopt` first if another tool installed the mesh")
             }
             _ => result,
         }

@@ -14,7 +14,7 @@ use crate::catalog::ChartsFlag;
 use crate::commands::print_styled;
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
-use crate::report::{Report, RevisionReport};
+use crate::report::{Report, RevisionReport, unmanaged_section};
 use crate::ui::table;
 
 /// Arguments of `revision`.
@@ -124,7 +124,10 @@ async fn list(args: &Common) -> Result<(), CliError> {
     let found = survey(&client, empty_snapshot(&args.charts, &args.at)?).await?;
     let report = Report::from_survey(&found);
     let text = match args.output {
-        Format::Text | Format::Wide => lines(&report.revisions, args.output == Format::Wide),
+        Format::Text | Format::Wide => {
+            let is_wide = args.output == Format::Wide;
+            lines(&report.revisions, is_wide) + &unmanaged_section(&report.unmanaged)
+        }
         other => structured(&report.revisions, other)?,
     };
     print_styled(&text)

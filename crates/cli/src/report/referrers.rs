@@ -52,6 +52,20 @@ impl Use {
         }
     }
 
+    /// Counts the labels and proxies that refer to a control plane that no operator manages, or to its tags.
+    pub(crate) fn for_unmanaged(snapshot: &Snapshot, revision: &str, tags: &[String]) -> Self {
+        let mut all = Self {
+            incomplete: is_incomplete(snapshot),
+            ..Self::counted(snapshot, revision)
+        };
+        for tag in tags.iter().filter(|tag| *tag != revision) {
+            let more = Self::for_tag(snapshot, tag);
+            all.namespaces += more.namespaces;
+        }
+        all.tags = tags.len();
+        all
+    }
+
     /// Counts the labels that refer to a tag. Proxies refer to its revision, never to the tag.
     pub(crate) fn for_tag(snapshot: &Snapshot, name: &str) -> Self {
         let counts = snapshot.references().counts(name);

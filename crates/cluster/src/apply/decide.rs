@@ -5,16 +5,13 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::{Map, Value, json};
 
 use super::error::ApplyError;
-use super::{MANAGER, rules, webhook_order};
+use super::{LEGACY_MANAGERS, MANAGER, rules, webhook_order};
 use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
     APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
     set_id,
 };
 use crate::live::{annotation, is_part_of, owners, set_label, uid};
-
-/// Field managers that are taken over: the Helm CLI, and the operator that embeds Helm.
-pub(super) const LEGACY: &[&str] = &["helm", "sail-operator"];
 
 /// Decision about one object.
 pub(super) enum Decision {
@@ -85,22 +82,32 @@ pub(super) fn disordered_path(wanted: &DesiredObject, live: &Value) -> Option<Pa
 
 /// Paths at which a just applied object differs again.
 pub(super) fn reverted_paths(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
-    let mut places = Vec::new();
+    let found = all_differences(wanted, live);
+    found.iter().filter_map(|one| one.path().cloned()).collect()
+}
+
+/// Every difference of an object, in the order of its fields.
+fn all_differences(wanted: &DesiredObject, live: &Value) -> Vec<Difference> {
+    let (mut places, mut found) = (Vec::new(), Vec::new());
     while places.len() < MOST_PLACES {
         let Decision::Apply { why, .. } = differing(wanted, live, &places) else {
             break;
         };
-        let Some(place) = why.path() else { break };
-        places.push(place.clone());
+        let place = why.path().cloned();
+        found.push(why);
+        match place {
+            Some(place) => places.push(place),
+            None => break,
+        }
     }
-    places
+    found
 }
 
 /// Maximum number of remembered paths; the rest is applied again each time.
 const MOST_PLACES: usize = 100;
 
 fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
-    let records = Records::of(live, MANAGER, LEGACY).except(places);
+    let records = Records::of(live, MANAGER, LEGACY_MANAGERS).except(places);
     let body = rules::yielded(wanted, live, &records);
     let leftover = compare::legacy_leftover(&body, live, &records);
     let changed = if records.has_own() {
@@ -193,8 +200,9 @@ fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), 
             key.namespace.as_str(),
         ),
     ];
+    // An adopted Deployment keeps the annotations of its previous release.
+    let expected = expected.iter().filter(|_| !(is_owned && rules::is_adopted(live)));
     let mut errors: Vec<String> = expected
-        .iter()
         .filter_map(|(what, found, name, value)| {
             let missing = wrong(*found, name, value, is_owned)?;
             Some(format!("{what} validation error: {missing}"))
@@ -237,6 +245,14 @@ fn controller(live: &Value) -> Option<String> {
 }
 
 impl Desired {
+    /// Returns every field of a live object that installing the release would change, at most 100.
+    #[must_use]
+    pub fn differences(&self, id: &ObjectId, live: &Value) -> Vec<Difference> {
+        self.get(id)
+            .map(|wanted| all_differences(wanted, live))
+            .unwrap_or_default()
+    }
+
     /// Whether something else changed an object of this release so that installing it again would write: what
     /// a watch shows is drift or is not. Updates to a kind that others write all the time are not, whatever
     /// they change (the next install sees to it).

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use mainstay_api::names;
 use serde_json::{Map, Value};
 
+use super::ADOPTED_MANAGER;
 use crate::compare::{Path, Records};
-use crate::desired::{DesiredObject, ObjectId};
+use crate::desired::{DesiredObject, HELM_NAME, HELM_NAMESPACE, ObjectId};
 
 /// How a field is shared with other writers.
 #[derive(Clone, Copy)]
@@ -88,7 +89,58 @@ pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Rec
     if wanted.is_scaled {
         keep_replicas(body.to_mut(), live, records);
     }
+    if is_adopted(live) {
+        keep_adopted(body.to_mut(), live, records);
+    }
     body
+}
+
+/// Whether an adoption set the owner of the object.
+pub(super) fn is_adopted(live: &Value) -> bool {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| entry.get("manager").and_then(Value::as_str) == Some(ADOPTED_MANAGER))
+}
+
+/// An adopted workload keeps the marks of its previous installer that cannot change without a new generation:
+/// recorded fields of its pod template, and Helm's annotations of a Deployment.
+fn keep_adopted(body: &mut Value, live: &Value, records: &Records<'_>) {
+    if let (Some(kept), Some(template)) = (records.kept(ADOPTED_MANAGER), body.pointer_mut("/spec/template"))
+    {
+        drop_recorded(template, kept);
+    }
+    if body.get("kind").and_then(Value::as_str) != Some("Deployment") {
+        return;
+    }
+    if let Some(Value::Object(annotations)) = body.pointer_mut("/metadata/annotations") {
+        for name in [HELM_NAME, HELM_NAMESPACE] {
+            let current = live
+                .pointer("/metadata/annotations")
+                .and_then(|map| map.get(name));
+            match current {
+                Some(current) => annotations.insert(name.to_owned(), current.clone()),
+                None => annotations.remove(name),
+            };
+        }
+    }
+}
+
+/// Removes the recorded fields of a map: an adoption keeps them as they are.
+fn drop_recorded(value: &mut Value, record: &Value) {
+    let (Value::Object(map), Value::Object(record)) = (value, record) else {
+        return;
+    };
+    for (key, inner) in record {
+        let Some(name) = key.strip_prefix("f:") else {
+            continue;
+        };
+        let is_leaf = inner.as_object().is_none_or(Map::is_empty);
+        if is_leaf {
+            map.remove(name);
+        } else if let Some(value) = map.get_mut(name) {
+            drop_recorded(value, inner);
+        }
+    }
 }
 
 /// A shared field that exists: dropping it from an apply would remove it if we own it, so its current value

@@ -125,6 +125,18 @@ impl Path {
         Self(names.iter().map(|name| format!("f:{name}")).collect())
     }
 
+    /// Returns the value at this path of an object, if there is one.
+    #[must_use]
+    pub fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(object, |value, key| {
+            if let Some(name) = key.strip_prefix("f:") {
+                return value.get(name);
+            }
+            let element = Element::parse(key)?;
+            value.as_array()?.iter().rfind(|entry| element.is(entry))
+        })
+    }
+
     /// The steps as recorded.
     pub(super) fn steps(&self) -> &[String] {
         &self.0

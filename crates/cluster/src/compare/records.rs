@@ -75,6 +75,15 @@ impl<'a> Records<'a> {
         self.own().is_some()
     }
 
+    /// The record of a pod template that another manager keeps.
+    pub(crate) fn kept(&self, manager: &str) -> Option<&'a Value> {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| text(entry, "manager") == manager)?;
+        entry.get("fieldsV1")?.get("f:spec")?.get("f:template")
+    }
+
     /// The records of previous installers.
     pub(super) fn before(&self) -> Option<Fields<'_>> {
         self.before.as_ref().map(Fields::of)

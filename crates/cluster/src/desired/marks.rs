@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 use super::{DesiredObject, ObjectId};
 
 /// Helm's ownership label.
-pub(crate) const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`HELM_MANAGED_BY`].
-pub(crate) const HELM: &str = "Helm";
+pub const HELM: &str = "Helm";
 /// Annotation: the name of the release.
-pub(crate) const HELM_NAME: &str = "meta.helm.sh/release-name";
+pub const HELM_NAME: &str = "meta.helm.sh/release-name";
 /// Annotation: the namespace of the release.
-pub(crate) const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Label of a member: the set it belongs to.
 pub(crate) const APPLY_SET_PART: &str = "applyset.kubernetes.io/part-of";
 /// Label of an inventory: its own set.

@@ -17,7 +17,7 @@ const PAGE: usize = 500;
 
 /// Amount of data per object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(crate) enum Listed {
     Whole,
     Metadata,
 }
@@ -76,7 +76,7 @@ struct PageMetadata {
 }
 
 /// Returns all items at `path` that match `selector`.
-pub(super) async fn list<T: DeserializeOwned>(
+pub(crate) async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     selector: &str,

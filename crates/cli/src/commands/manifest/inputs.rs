@@ -147,6 +147,13 @@ struct Sources {
 }
 
 impl InputFlags {
+    /// Opens the catalog and resolves the version of the charts.
+    pub(crate) fn catalog(&self) -> Result<(Catalog, mainstay_catalog::Version), CliError> {
+        let catalog = self.charts.open()?;
+        let version = version_or_default(&catalog, self.istio_version.as_deref())?;
+        Ok((catalog, version))
+    }
+
     /// Reads all input files.
     fn read_files(&self) -> Result<Vec<InputFile>, CliError> {
         let stdin = self.filename.iter().position(|name| name == "-");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use mainstay_mesh::Snapshot;
 
-use crate::report::{IstioReport, Report, RevisionReport, named, referrers};
+use crate::report::{IstioReport, Report, RevisionReport, named, referrers, unmanaged_section};
 use crate::ui::style::{ERROR, FRAME, GOOD, HINT, WARNING};
 use crate::ui::table;
 
@@ -14,7 +14,7 @@ const MAX_REFERRERS: usize = 3;
 /// Formats a report.
 pub(crate) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
     let mut out = format!("Operator: {}\n", report.operator.message);
-    if report.istios.is_empty() && report.revisions.is_empty() {
+    if report.istios.is_empty() && report.revisions.is_empty() && report.unmanaged.is_empty() {
         out.push_str("\nNo Istio or IstioRevision found.\n");
     }
     for istio in &report.istios {
@@ -25,6 +25,7 @@ pub(crate) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
         out.push_str("\nRevisions without an Istio\n");
         out.push_str(&revision_lines(&alone, ""));
     }
+    out.push_str(&unmanaged_section(&report.unmanaged));
     out.push_str(&tag_section(report));
     out.push_str(&use_section(report, snapshot, wide));
     out.push_str(&component_section(report));

@@ -1,0 +1,330 @@
+//! Differences between live and desired objects, with the value that would make them equal. Pure.
+
+use mainstay_cluster::compare::Difference;
+use mainstay_cluster::desired::ObjectId;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::found::ComponentKind;
+
+/// A field that the operator would change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldDifference {
+    /// The object: `Deployment istio-system/istiod`.
+    pub object: String,
+    /// The field: `.spec.replicas`; empty for the whole object.
+    pub field: String,
+    /// The live value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Value>,
+    /// The value the operator would write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired: Option<Value>,
+    /// The value to set in `spec.values`: `pilot.replicaCount`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// Why the difference has no effect on the mesh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harmless: Option<&'static str>,
+}
+
+impl FieldDifference {
+    /// Whether the operator would restart pods.
+    #[must_use]
+    pub fn is_restart(&self) -> bool {
+        self.field.starts_with(".spec.template")
+    }
+}
+
+/// Differences without an effect: kind, start of the name, start of the field, reason.
+const HARMLESS: &[(&str, &str, &str, &str)] = &[
+    (
+        "ConfigMap",
+        "values",
+        ".data",
+        "a record of the chart's values that nothing reads",
+    ),
+    (
+        "ClusterRole",
+        "istio-cni",
+        ".rules",
+        "the operator's chart adds a permission for OpenShift",
+    ),
+];
+
+/// A field that follows a value: component, kind, field, value.
+struct Setting {
+    component: ComponentKind,
+    kind: &'static str,
+    field: &'static str,
+    value: &'static str,
+}
+
+const fn setting(
+    component: ComponentKind,
+    kind: &'static str,
+    field: &'static str,
+    value: &'static str,
+) -> Setting {
+    Setting {
+        component,
+        kind,
+        field,
+        value,
+    }
+}
+
+use ComponentKind::{Cni, Istiod, Ztunnel};
+
+/// Fields that values set.
+const SETTINGS: &[Setting] = &[
+    setting(Istiod, "Deployment", ".spec.replicas", "pilot.replicaCount"),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.strategy.rollingUpdate.maxSurge",
+        "pilot.rollingMaxSurge",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.strategy.rollingUpdate.maxUnavailable",
+        "pilot.rollingMaxUnavailable",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.nodeSelector",
+        "pilot.nodeSelector",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.affinity",
+        "pilot.affinity",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.priorityClassName",
+        "global.priorityClassName",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.containers[name=\"discovery\"].resources",
+        "pilot.resources",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.containers[name=\"discovery\"].image",
+        "pilot.image",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.spec.containers[name=\"discovery\"].imagePullPolicy",
+        "global.imagePullPolicy",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.metadata.annotations",
+        "pilot.podAnnotations",
+    ),
+    setting(
+        Istiod,
+        "Deployment",
+        ".spec.template.metadata.labels",
+        "pilot.podLabels",
+    ),
+    setting(
+        Istiod,
+        "HorizontalPodAutoscaler",
+        ".spec.minReplicas",
+        "pilot.autoscaleMin",
+    ),
+    setting(
+        Istiod,
+        "HorizontalPodAutoscaler",
+        ".spec.maxReplicas",
+        "pilot.autoscaleMax",
+    ),
+    setting(
+        Istiod,
+        "Service",
+        ".metadata.annotations",
+        "pilot.serviceAnnotations",
+    ),
+    setting(Istiod, "ConfigMap", ".data.mesh", "meshConfig"),
+    setting(
+        Cni,
+        "DaemonSet",
+        ".spec.template.spec.containers[name=\"install-cni\"].resources",
+        "cni.resources",
+    ),
+    setting(Cni, "DaemonSet", ".spec.template.spec.affinity", "cni.affinity"),
+    setting(
+        Cni,
+        "DaemonSet",
+        ".spec.template.metadata.annotations",
+        "cni.podAnnotations",
+    ),
+    setting(
+        Ztunnel,
+        "DaemonSet",
+        ".spec.template.spec.containers[name=\"istio-proxy\"].resources",
+        "ztunnel.resources",
+    ),
+    setting(
+        Ztunnel,
+        "DaemonSet",
+        ".spec.template.spec.nodeSelector",
+        "ztunnel.nodeSelector",
+    ),
+    setting(
+        Ztunnel,
+        "DaemonSet",
+        ".spec.template.metadata.annotations",
+        "ztunnel.podAnnotations",
+    ),
+];
+
+/// Prefix of an environment variable of istiod.
+const ENVIRONMENT: &str = ".spec.template.spec.containers[name=\"discovery\"].env[name=\"";
+
+/// Describes a difference of an object.
+#[must_use]
+pub(crate) fn describe(
+    component: ComponentKind,
+    id: &ObjectId,
+    difference: &Difference,
+    (live, desired): (Option<&Value>, &Value),
+) -> FieldDifference {
+    let field = difference.path().map(ToString::to_string).unwrap_or_default();
+    let look = |object: &Value| difference.path().and_then(|path| path.find(object)).cloned();
+    FieldDifference {
+        object: object_name(id),
+        harmless: harmless(&id.kind, &id.name, &field)
+            .or_else(|| same_text(live.and_then(look), look(desired))),
+        live: live.and_then(look),
+        desired: look(desired),
+        set: value_path(component, &id.kind, &field),
+        field,
+    }
+}
+
+/// Describes a field that two renderings have differently.
+pub(crate) fn describe_field(
+    component: ComponentKind,
+    object: &str,
+    (field, old, new): crate::migrate::Field,
+) -> FieldDifference {
+    let (kind, name) = object.split_once(' ').unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    FieldDifference {
+        object: object.to_owned(),
+        set: value_path(component, kind, &field),
+        harmless: harmless(kind, name, &field),
+        live: old,
+        desired: new,
+        field,
+    }
+}
+
+/// Kind, namespace and name.
+#[must_use]
+pub(crate) fn object_name(id: &ObjectId) -> String {
+    if id.namespace.is_empty() {
+        format!("{} {}", id.kind, id.name)
+    } else {
+        format!("{} {}/{}", id.kind, id.namespace, id.name)
+    }
+}
+
+/// JSON text that differs only in the type of scalars: the definitions require text where charts accept any.
+fn same_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static str> {
+    let parse = |value: Option<Value>| serde_json::from_str::<Value>(value?.as_str()?).ok();
+    let (live, desired) = (parse(live)?, parse(desired)?);
+    (as_text(live) == as_text(desired)).then_some("the same values with scalars as text")
+}
+
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(as_text).collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, as_text(value)))
+            .collect(),
+        Value::Bool(_) | Value::Number(_) => value.to_string().into(),
+        other => other,
+    }
+}
+
+fn harmless(kind: &str, name: &str, field: &str) -> Option<&'static str> {
+    let row = HARMLESS
+        .iter()
+        .find(|row| row.0 == kind && name.starts_with(row.1) && field.starts_with(row.2));
+    row.map(|row| row.3)
+}
+
+/// Returns the value that sets a field, with what is below it.
+fn value_path(component: ComponentKind, kind: &str, field: &str) -> Option<String> {
+    if component == Istiod
+        && kind == "Deployment"
+        && let Some(rest) = field.strip_prefix(ENVIRONMENT)
+    {
+        let name = rest.split('"').next()?;
+        return Some(format!("pilot.env.{name}"));
+    }
+    let row = SETTINGS.iter().find(|row| {
+        let rest = field.strip_prefix(row.field);
+        row.component == component
+            && row.kind == kind
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })?;
+    Some(format!(
+        "{}{}",
+        row.value,
+        field.get(row.field.len()..).unwrap_or_default()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(component: ComponentKind, kind: &str, field: &str, expected: Option<&str>) {
+        assert_eq!(value_path(component, kind, field).as_deref(), expected, "{field}");
+    }
+
+    #[test]
+    fn text_that_differs_in_types_only_has_no_effect() {
+        let text = |text: &str| Some(Value::String(text.to_owned()));
+        assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"true"}}"#)).is_some());
+        assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"false"}}"#)).is_none());
+        assert!(same_text(text("A"), text("B")).is_none());
+    }
+
+    #[test]
+    fn fields_name_the_value_that_sets_them() {
+        let container = ".spec.template.spec.containers[name=\"discovery\"]";
+        check(
+            Istiod,
+            "Deployment",
+            &format!("{container}.resources.requests.cpu"),
+            Some("pilot.resources.requests.cpu"),
+        );
+        check(
+            Istiod,
+            "Deployment",
+            &format!("{container}.env[name=\"A\"].value"),
+            Some("pilot.env.A"),
+        );
+        check(Istiod, "Deployment", ".spec.replicas", Some("pilot.replicaCount"));
+        check(Istiod, "Deployment", ".spec.replicasets", None);
+        check(Cni, "Deployment", ".spec.replicas", None);
+    }
+}

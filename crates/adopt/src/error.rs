@@ -1,0 +1,80 @@
+//! Errors of this crate.
+
+use mainstay_cluster::apply::ApplyError;
+use mainstay_cluster::write::WriteError;
+use mainstay_mesh::ValuesError;
+use mainstay_operator::RenderError;
+
+/// Why a mesh cannot be adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// A Secret of Helm has another form.
+    #[error("the Helm release in Secret {0} cannot be read")]
+    Release(String),
+    /// There is no control plane, or it is managed already.
+    #[error("no unmanaged control plane found")]
+    NothingFound,
+    /// The version of a component is unknown.
+    #[error("the version of {0} cannot be recognized")]
+    NoVersion(String),
+    /// The charts of a version are not available.
+    #[error("{component} has version {version}, whose charts are not available")]
+    NoCharts {
+        /// The component.
+        component: String,
+        /// Its version.
+        version: String,
+    },
+    /// Values cannot be computed.
+    #[error("the values of {component} cannot be computed")]
+    Values {
+        /// The component.
+        component: String,
+        /// The cause.
+        source: Box<ValuesError>,
+    },
+    /// A chart cannot be rendered with the derived values.
+    #[error("{component} cannot be rendered")]
+    Render {
+        /// The component.
+        component: String,
+        /// The cause.
+        source: Box<RenderError>,
+    },
+    /// A chart of another flavour cannot be rendered.
+    #[error("chart {chart} cannot be rendered")]
+    Chart {
+        /// The chart.
+        chart: String,
+        /// The cause.
+        source: Box<mainstay_chart::ChartError>,
+    },
+    /// An API call of the apply engine failed.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// An API call failed.
+    #[error("{what}: {source}")]
+    Call {
+        /// The operation.
+        what: String,
+        /// The server's error.
+        source: WriteError,
+    },
+    /// Nothing was adopted before.
+    #[error("no record of an adoption found in namespace {0}")]
+    NoRecord(String),
+    /// A record has another form.
+    #[error("the record of the adoption in ConfigMap {0} cannot be read")]
+    Record(String),
+    /// Two components would need the same release.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl AdoptError {
+    /// Wraps the error of an API call.
+    pub(crate) fn call(what: impl Into<String>) -> impl FnOnce(WriteError) -> Self {
+        let what = what.into();
+        move |source| Self::Call { what, source }
+    }
+}

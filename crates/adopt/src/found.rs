@@ -1,0 +1,272 @@
+//! Recognizes the components of a live mesh and their installers. Pure.
+
+use std::collections::BTreeMap;
+
+use mainstay_api::{Values, names};
+pub use mainstay_cluster::installer::Installer;
+use mainstay_cluster::installer::{self, label, text};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::helm::HelmRelease;
+
+/// What was read from a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Helm's releases, the newest version of each.
+    pub releases: Vec<HelmRelease>,
+    /// Deployments of istiod.
+    pub deployments: Vec<Value>,
+    /// `DaemonSets` of the CNI plugin and of ztunnel.
+    pub daemon_sets: Vec<Value>,
+    /// Injectors and tags.
+    pub webhooks: Vec<Value>,
+    /// `ConfigMaps` in which charts record their values.
+    pub values: Vec<Value>,
+    /// Deployments of gateways.
+    pub gateways: Vec<Value>,
+    /// Namespace of the operator.
+    pub operator_namespace: String,
+}
+
+/// Kinds of components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ComponentKind {
+    /// A control plane.
+    Istiod,
+    /// The CNI plugin.
+    Cni,
+    /// The node proxy of ambient mode.
+    Ztunnel,
+    /// A gateway.
+    Gateway,
+}
+
+/// A component of a live mesh.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Component {
+    /// The kind.
+    pub kind: ComponentKind,
+    /// The namespace.
+    pub namespace: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// The revision of a control plane: `default` if it has none.
+    pub revision: String,
+    /// Versions by which it may be known, the most trustworthy first: `1.29.1`.
+    pub versions: Vec<String>,
+    /// The installer.
+    pub installer: Installer,
+    /// Values of its chart that the user set.
+    pub values: Values,
+    /// Where the values were found.
+    pub values_from: String,
+    /// Tags of a control plane.
+    pub tags: Vec<String>,
+    /// Release name that the chart was rendered with.
+    pub instance: String,
+}
+
+impl Component {
+    /// Describes the component.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self.kind {
+            ComponentKind::Istiod => {
+                format!("control plane {} in namespace {}", self.revision, self.namespace)
+            }
+            ComponentKind::Cni => format!("CNI plugin in namespace {}", self.namespace),
+            ComponentKind::Ztunnel => format!("ztunnel in namespace {}", self.namespace),
+            ComponentKind::Gateway => format!("gateway {} in namespace {}", self.workload, self.namespace),
+        }
+    }
+
+    /// Whether an operator manages the component already.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        matches!(self.installer, Installer::Operator { .. })
+    }
+}
+
+/// Returns the components of a mesh: control planes first.
+#[must_use]
+pub fn components(observed: &Observed) -> Vec<Component> {
+    let mut found: Vec<Component> = observed
+        .deployments
+        .iter()
+        .map(|object| component(observed, object, ComponentKind::Istiod))
+        .collect();
+    let shared = found
+        .first()
+        .map(|plane| (plane.values.clone(), plane.values_from.clone()));
+    for object in &observed.daemon_sets {
+        let kind = match label(object, "k8s-app") {
+            "istio-cni-node" => ComponentKind::Cni,
+            _ => ComponentKind::Ztunnel,
+        };
+        let mut node = component(observed, object, kind);
+        if node.values_from.is_empty()
+            && let Some((values, from)) = &shared
+        {
+            node.values = shared_values(values, kind);
+            node.values_from.clone_from(from);
+        }
+        found.push(node);
+    }
+    let gateways = observed.gateways.iter();
+    found.extend(gateways.map(|object| component(observed, object, ComponentKind::Gateway)));
+    found.sort_by(|a, b| (a.kind, &a.namespace, &a.workload).cmp(&(b.kind, &b.namespace, &b.workload)));
+    found
+}
+
+/// istioctl renders all charts with the same values; those of a component are below its name.
+pub(crate) fn shared_values(values: &Values, kind: ComponentKind) -> Values {
+    let root = if kind == ComponentKind::Cni {
+        "cni"
+    } else {
+        "ztunnel"
+    };
+    let kept = values
+        .iter()
+        .filter(|(key, _)| [root, "global", "profile"].contains(&key.as_str()));
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Component {
+    let revision = installer::revision(object);
+    let (namespace, workload) = (
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    );
+    let installer = Installer::from_object(object);
+    let release = release(observed, &installer);
+    let (values, values_from) = values(observed, release, kind, (namespace, revision));
+    Component {
+        kind,
+        revision: revision.to_owned(),
+        versions: versions(object, release),
+        tags: tags(observed, kind, namespace, revision),
+        instance: instance(object).to_owned(),
+        namespace: namespace.to_owned(),
+        workload: workload.to_owned(),
+        installer,
+        values,
+        values_from,
+    }
+}
+
+/// The release name in the pod template, which must not change.
+fn instance(object: &Value) -> &str {
+    let labels = object.pointer("/spec/template/metadata/labels");
+    let found = labels.and_then(|labels| labels.get("app.kubernetes.io/instance"));
+    found.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn release<'a>(observed: &'a Observed, installer: &Installer) -> Option<&'a HelmRelease> {
+    let Installer::Helm { release, namespace } = installer else {
+        return None;
+    };
+    let mut releases = observed.releases.iter();
+    releases.find(|known| known.name == *release && known.namespace == *namespace)
+}
+
+/// The release's values, or those in the `ConfigMap` of a control plane.
+fn values(
+    observed: &Observed,
+    release: Option<&HelmRelease>,
+    kind: ComponentKind,
+    (namespace, revision): (&str, &str),
+) -> (Values, String) {
+    if let Some(release) = release {
+        return (release.values(), format!("Secret {}", release.secret));
+    }
+    let name = match revision {
+        names::DEFAULT_REVISION => "values".to_owned(),
+        revision => format!("values-{revision}"),
+    };
+    let is_it = |object: &&Value| {
+        text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
+    };
+    let found = observed.values.iter().find(is_it);
+    let recorded = found.and_then(|object| object.pointer("/data/original-values")?.as_str());
+    match recorded.and_then(|text| serde_json::from_str(text).ok()) {
+        Some(Value::Object(values)) if kind == ComponentKind::Istiod => (values, format!("ConfigMap {name}")),
+        _ => (Values::new(), String::new()),
+    }
+}
+
+/// Version of the chart, then those of the workload.
+fn versions(object: &Value, release: Option<&HelmRelease>) -> Vec<String> {
+    let chart = release.map(HelmRelease::chart_version).unwrap_or_default();
+    let mut versions = installer::versions(object);
+    if !chart.is_empty() && chart != "1.0.0" {
+        versions.retain(|known| known != chart);
+        versions.insert(0, chart.to_owned());
+    }
+    versions
+}
+
+fn tags(observed: &Observed, kind: ComponentKind, namespace: &str, revision: &str) -> Vec<String> {
+    if kind != ComponentKind::Istiod {
+        return Vec::new();
+    }
+    installer::tags(&observed.webhooks, namespace, revision)
+}
+
+/// The objects of a release that are not among `adopted`, by kind and name.
+pub(crate) fn left_objects(
+    release: &HelmRelease,
+    is_adopted: impl Fn(&Value) -> bool,
+) -> BTreeMap<String, usize> {
+    let mut left = BTreeMap::new();
+    for object in release.objects().unwrap_or_default() {
+        if !is_adopted(&object) {
+            *left.entry(text(&object, "/kind").to_owned()).or_default() += 1;
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "values of `json!` are written in place"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn istiod(labels: Value, annotations: Value) -> Value {
+        json!({
+            "metadata": {"name": "istiod", "namespace": "istio-system", "labels": labels, "annotations": annotations},
+            "spec": {"template": {
+                "metadata": {"labels": {"app.kubernetes.io/instance": "istiod"}},
+                "spec": {"containers": [{"image": "registry/pilot:1.29.1-distroless"}]},
+            }},
+        })
+    }
+
+    fn found(deployment: Value, values: Vec<Value>) -> Component {
+        let observed = Observed {
+            deployments: vec![deployment],
+            values,
+            ..Observed::default()
+        };
+        components(&observed).remove(0)
+    }
+
+    #[test]
+    fn version_and_values_come_from_the_objects_without_a_release() {
+        let config = json!({
+            "metadata": {"name": "values-canary", "namespace": "istio-system"},
+            "data": {"original-values": r#"{"pilot":{"env":{"A":"b"}}}"#},
+        });
+        let component = found(istiod(json!({"istio.io/rev": "canary"}), json!({})), vec![config]);
+        assert_eq!(component.revision, "canary");
+        assert_eq!(component.versions, ["1.29.1"]);
+        assert_eq!(component.values_from, "ConfigMap values-canary");
+        assert_eq!(json!(component.values), json!({"pilot": {"env": {"A": "b"}}}));
+    }
+}

@@ -1,0 +1,34 @@
+//! Adopts a live mesh: recognizes what Helm, istioctl or another operator installed, derives the resources
+//! whose rendering equals it, and hands over ownership without changing a pod template.
+//!
+//! ```text
+//! live objects ──components()──▶ Component ──derive()──▶ Derivation ──ComponentPlan::new()──▶ differences
+//! ```
+//!
+//! *Invariants:* an adoption writes metadata, custom resources, its record and labels of Helm's Secrets, and
+//! nothing else; everything it writes is recorded first and can be taken back.
+
+mod derive;
+mod differences;
+mod error;
+mod found;
+pub mod helm;
+mod migrate;
+mod ownership;
+mod plan;
+mod record;
+mod releases;
+mod session;
+mod text;
+mod to_helm;
+
+pub use derive::{Derivation, Derived, Dropped, derive};
+pub use differences::FieldDifference;
+pub use error::AdoptError;
+pub use found::{Component, ComponentKind, Installer, Observed, components};
+pub use migrate::{GatewayValues, Migration, to_resources};
+pub use ownership::{Before, Owned, adopt, restore, restore_records};
+pub use plan::{ComponentPlan, LiveObjects};
+pub use record::RECORD;
+pub use session::{Adoption, Applied, Left, OPERATOR_NAMESPACE, Session, is_undefined};
+pub use to_helm::{HandOver, ReleasePlan};

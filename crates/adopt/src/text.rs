@@ -1,0 +1,44 @@
+//! YAML to JSON values.
+
+use mainstay_yaml::{Error, Numbers, Options, parse_with};
+use serde_json::Value;
+
+/// Parses one document; numbers keep their kind.
+pub(crate) fn document(text: &[u8]) -> Result<Value, Error> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        ..Options::default()
+    };
+    Ok(json(parse_with(text, &options)?))
+}
+
+/// Parses a stream; documents without a kind are dropped.
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Error> {
+    let mut parts = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("---") {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push_str(line);
+        }
+    }
+    let parsed: Result<Vec<Value>, Error> = parts.iter().map(|part| document(part.as_bytes())).collect();
+    let is_object = |value: &Value| value.get("kind").is_some_and(Value::is_string);
+    Ok(parsed?.into_iter().filter(is_object).collect())
+}
+
+/// The parser bounds the depth, so recursion is safe.
+pub(crate) fn json(value: mainstay_yaml::Value) -> Value {
+    match value {
+        mainstay_yaml::Value::Null => Value::Null,
+        mainstay_yaml::Value::Bool(value) => value.into(),
+        mainstay_yaml::Value::Int(value) => value.into(),
+        mainstay_yaml::Value::Uint(value) => value.into(),
+        mainstay_yaml::Value::Float(value) => value.into(),
+        mainstay_yaml::Value::String(text) => text.into(),
+        mainstay_yaml::Value::List(items) => items.into_iter().map(json).collect::<Vec<_>>().into(),
+        mainstay_yaml::Value::Map(map) => {
+            Value::Object(map.into_iter().map(|(key, value)| (key, json(value))).collect())
+        }
+    }
+}

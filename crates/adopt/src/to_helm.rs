@@ -1,0 +1,416 @@
+//! Hands a mesh to Helm: ownership of the live objects, and releases that Helm finds.
+
+use mainstay_api::{ObjectKind, Values, names};
+use mainstay_catalog::Flavour;
+use mainstay_chart::{
+    Capabilities, Dialect, File, KubeVersion, RenderEnvironment, Request, load_files, template,
+};
+use mainstay_cluster::compare::content_differences;
+use mainstay_cluster::desired::{HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId};
+use mainstay_cluster::installer::text;
+use mainstay_mesh::values::Pipeline;
+use mainstay_template::NoHost;
+use serde_json::{Map, Value, json};
+
+use crate::AdoptError;
+use crate::differences::{FieldDifference, describe, object_name};
+use crate::found::{Component, ComponentKind, Installer, components};
+use crate::helm::{HelmRelease, NewRelease, stored_chart};
+use crate::ownership::{Owned, hand_to_helm};
+use crate::record::HiddenRelease;
+use crate::session::{Applied, Left, Session, secret_id};
+
+/// Helm 3 and 4 render the same objects; Helm 3 reads what both write.
+const DIALECT: Dialect = Dialect::Helm3;
+/// Name of the release with the definitions.
+const BASE_RELEASE: &str = "istio-base";
+
+/// A release for Helm.
+#[derive(Clone, Debug)]
+pub struct ReleasePlan {
+    /// What it contains.
+    pub what: String,
+    /// The release.
+    pub release: HelmRelease,
+    /// Objects that get Helm's ownership.
+    pub objects: Vec<Owned>,
+    /// Objects that the next `helm upgrade` will create.
+    pub missing: Vec<String>,
+    /// Fields that the next `helm upgrade` will change.
+    pub differences: Vec<FieldDifference>,
+}
+
+/// The hand-over of a mesh.
+#[derive(Clone, Debug, Default)]
+pub struct HandOver {
+    /// The releases.
+    pub releases: Vec<ReleasePlan>,
+    /// What stays as it is, with the reason.
+    pub left: Vec<Left>,
+}
+
+impl HandOver {
+    /// Whether the next `helm upgrade` changes nothing.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.releases
+            .iter()
+            .all(|release| release.differences.iter().all(|one| one.harmless.is_some()))
+    }
+
+    /// Namespace of the record.
+    #[must_use]
+    pub fn namespace(&self) -> Option<String> {
+        self.releases.first().map(|plan| plan.release.namespace.clone())
+    }
+}
+
+/// What a release is rendered from.
+struct Source {
+    what: String,
+    kind: ComponentKind,
+    chart: &'static str,
+    version: String,
+    name: String,
+    namespace: String,
+    values: Values,
+}
+
+impl Session {
+    /// Plans the hand-over of everything that Helm does not manage.
+    pub async fn plan_helm(&self) -> Result<HandOver, AdoptError> {
+        let (observed, _) = self.observe().await?;
+        let found = components(&observed);
+        let mut plan = HandOver::default();
+        let planes = found
+            .iter()
+            .filter(|one| one.kind == ComponentKind::Istiod && !is_helm(one));
+        let mut sources: Vec<Source> = Vec::new();
+        if let Some(plane) = planes.clone().next() {
+            sources.extend(self.base_source(plane)?);
+        }
+        for component in found.iter().filter(|one| !is_helm(one)) {
+            match self.source(component).await? {
+                Ok(source) => sources.push(source),
+                Err(reason) => plan.left.push(Left {
+                    what: component.describe(),
+                    reason,
+                }),
+            }
+        }
+        for source in sources {
+            let is_taken = |known: &ReleasePlan| {
+                known.release.name == source.name && known.release.namespace == source.namespace
+            };
+            if plan.releases.iter().any(is_taken) {
+                plan.left.push(taken(&source));
+                continue;
+            }
+            let release = self.release_plan(source).await?;
+            plan.releases.push(release);
+        }
+        Ok(plan)
+    }
+
+    /// The chart with the definitions, which has no workload.
+    fn base_source(&self, plane: &Component) -> Result<Option<Source>, AdoptError> {
+        let mut values = Values::new();
+        let default = plane.revision == names::DEFAULT_REVISION;
+        if !default && !plane.tags.iter().any(|tag| tag == names::DEFAULT_REVISION) {
+            values.insert("defaultRevision".to_owned(), "".into());
+        }
+        if plane.namespace != names::ISTIO_SYSTEM {
+            values.insert("global".to_owned(), json!({"istioNamespace": plane.namespace}));
+        }
+        Ok(Some(Source {
+            what: "definitions and shared objects".to_owned(),
+            kind: ComponentKind::Istiod,
+            chart: names::BASE_CHART,
+            version: self.version(plane)?,
+            name: BASE_RELEASE.to_owned(),
+            namespace: plane.namespace.clone(),
+            values,
+        }))
+    }
+
+    /// Returns the source of a component's release, or why it has none.
+    async fn source(&self, component: &Component) -> Result<Result<Source, String>, AdoptError> {
+        let (chart, values) = match component.kind {
+            ComponentKind::Istiod => (names::ISTIOD_CHART, component.values.clone()),
+            ComponentKind::Cni => (names::CNI_CHART, self.node_values(component).await?),
+            ComponentKind::Ztunnel => (names::ZTUNNEL_CHART, flat(self.node_values(component).await?)),
+            ComponentKind::Gateway => {
+                return Ok(Err("gateways of istioctl have no chart for Helm".to_owned()));
+            }
+        };
+        if component.instance.is_empty() {
+            return Ok(Err("its pods do not name a release".to_owned()));
+        }
+        Ok(Ok(Source {
+            what: component.describe(),
+            kind: component.kind,
+            chart,
+            version: self.version(component)?,
+            name: component.instance.clone(),
+            namespace: component.namespace.clone(),
+            values,
+        }))
+    }
+
+    /// Values of a node agent: those of its resource if an operator manages it.
+    async fn node_values(&self, component: &Component) -> Result<Values, AdoptError> {
+        if !component.is_managed() {
+            return Ok(component.values.clone());
+        }
+        let kind = match component.kind {
+            ComponentKind::Cni => ObjectKind::IstioCni,
+            _ => ObjectKind::ZTunnel,
+        };
+        let found = self.adopter.resource(kind, names::SINGLETON).await;
+        let found = found.map_err(AdoptError::call(format!("cannot read {}", kind.name())))?;
+        let values = found
+            .as_ref()
+            .and_then(|found| found.pointer("/spec/values")?.as_object());
+        let profile = found
+            .as_ref()
+            .map(|found| text(found, "/spec/profile"))
+            .unwrap_or_default();
+        let version = self.version(component)?;
+        let version = self
+            .catalog
+            .resolve(&version)
+            .map_err(|_| AdoptError::NoVersion(version))?;
+        let pipeline = Pipeline::new(&self.settings, &self.library);
+        let computed = match kind {
+            ObjectKind::IstioCni => pipeline.cni_values(values, profile, &version),
+            _ => pipeline.ztunnel_values(values, None, &version),
+        };
+        computed.map_err(|source| AdoptError::Values {
+            component: component.describe(),
+            source: Box::new(source),
+        })
+    }
+
+    async fn release_plan(&self, source: Source) -> Result<ReleasePlan, AdoptError> {
+        let version = self.catalog.resolve(&source.version);
+        let version = version.map_err(|_| AdoptError::NoVersion(source.version.clone()))?;
+        let files = self.catalog.chart(&version, Flavour::Installer, source.chart);
+        let files = files.map_err(|_| AdoptError::NoVersion(source.version.clone()))?;
+        let chart = stored_chart(&files).ok_or_else(|| AdoptError::NoVersion(source.version.clone()))?;
+        let loaded = files.iter().map(|(name, data)| File::new(name, data)).collect();
+        let manifest = self.render_release(loaded, &source)?;
+        let release = NewRelease {
+            name: &source.name,
+            namespace: &source.namespace,
+            chart,
+            values: source.values.clone(),
+            manifest,
+            now: jiff::Timestamp::now(),
+        };
+        let mut plan = ReleasePlan {
+            what: source.what.clone(),
+            release: release.release(),
+            objects: Vec::new(),
+            missing: Vec::new(),
+            differences: Vec::new(),
+        };
+        for object in plan.release.objects()? {
+            self.compare_object(&mut plan, &source, object).await?;
+        }
+        Ok(plan)
+    }
+
+    /// Renders as an upgrade does: a first installation sets fields that istiod owns later.
+    fn render_release(&self, files: Vec<File>, source: &Source) -> Result<String, AdoptError> {
+        let failed = |error| AdoptError::Chart {
+            chart: source.chart.to_owned(),
+            source: Box::new(error),
+        };
+        let loaded = load_files(files, DIALECT).map_err(failed)?;
+        let mut request = Request::new(DIALECT);
+        request.values = source
+            .values
+            .iter()
+            .map(|(key, value)| (key.clone(), yaml(value)))
+            .collect();
+        request.render.release.name.clone_from(&source.name);
+        request.render.release.namespace.clone_from(&source.namespace);
+        request.render.release.is_upgrade = true;
+        if let Ok(kube_version) = KubeVersion::parse(&self.kube_version, DIALECT) {
+            request.render.capabilities = Capabilities {
+                kube_version,
+                ..Capabilities::offline(DIALECT)
+            };
+        }
+        let environment = RenderEnvironment {
+            host: &mut NoHost,
+            warn: &mut |_| {},
+            post_renderer: None,
+        };
+        let output = template(&loaded, &request, environment).map_err(failed)?;
+        Ok(String::from_utf8_lossy(&output.text).into_owned())
+    }
+
+    async fn compare_object(
+        &self,
+        plan: &mut ReleasePlan,
+        source: &Source,
+        mut wanted: Value,
+    ) -> Result<(), AdoptError> {
+        let Ok(mut id) = ObjectId::from_object(&wanted) else {
+            return Ok(());
+        };
+        self.adopter.settle(&mut id, &source.namespace);
+        mark(&mut wanted, source);
+        let live = self.adopter.get(&id).await;
+        let live = live.map_err(AdoptError::call(format!("cannot read {id}")))?;
+        let Some(live) = live else {
+            plan.missing.push(object_name(&id));
+            return Ok(());
+        };
+        let owned = hand_to_helm(&id, &live, &wanted);
+        let found = content_differences(&wanted, &owned.object);
+        let described = found
+            .iter()
+            .map(|one| describe(source.kind, &id, one, (Some(&owned.object), &wanted)));
+        plan.differences.extend(described);
+        plan.objects.push(owned);
+        Ok(())
+    }
+
+    /// Executes a hand-over: the record first, then ownership, releases, and the operator's resources.
+    pub async fn apply_helm(&self, plan: &HandOver) -> Result<Applied, AdoptError> {
+        let namespace = plan.namespace().ok_or(AdoptError::NothingFound)?;
+        let mut record = self.read_record(&namespace).await?.unwrap_or_default();
+        let mut applied = Applied::default();
+        let owners = released_owners(plan);
+        for release in &plan.releases {
+            for owned in release.objects.iter().filter(|owned| owned.released.is_empty()) {
+                record.keep(owned.before.clone());
+            }
+            record.created.push(HiddenRelease {
+                namespace: release.release.namespace.clone(),
+                secret: release.release.secret.clone(),
+            });
+        }
+        self.write_record(&namespace, &record).await?;
+        for release in &plan.releases {
+            let mut objects: Vec<&Owned> = release.objects.iter().collect();
+            objects.sort_by_key(|owned| matches!(owned.before.kind.as_str(), "Deployment" | "DaemonSet"));
+            let secret = release.release.to_secret()?;
+            let id = secret_id(&release.release.namespace, &release.release.secret);
+            let written = self.adopter.put(&id, &secret).await;
+            written.map_err(AdoptError::call(format!("cannot write {id}")))?;
+            applied.hidden += 1;
+            for owned in objects {
+                applied.objects += usize::from(self.patch_owned(owned).await?);
+            }
+        }
+        applied.resources = self.delete_owners(owners).await?;
+        Ok(applied)
+    }
+
+    /// Deletes the resources that owned the objects, those that would create others first.
+    async fn delete_owners(&self, owners: Vec<(ObjectKind, String)>) -> Result<usize, AdoptError> {
+        let mut all = Vec::new();
+        for (kind, name) in &owners {
+            let found = self.adopter.resource(*kind, name).await;
+            let found = found.map_err(AdoptError::call(format!("cannot read {} {name}", kind.name())))?;
+            let above = found
+                .as_ref()
+                .and_then(|found| found.pointer("/metadata/ownerReferences/0"));
+            if let Some(above) = above.filter(|above| text(above, "/kind") == "Istio") {
+                all.push((ObjectKind::Istio, text(above, "/name").to_owned()));
+            }
+        }
+        all.extend(owners);
+        all.sort();
+        all.dedup();
+        for (kind, name) in &all {
+            let deleted = self.adopter.delete(*kind, name).await;
+            deleted.map_err(AdoptError::call(format!("cannot delete {} {name}", kind.name())))?;
+        }
+        Ok(all.len())
+    }
+
+    async fn patch_owned(&self, owned: &Owned) -> Result<bool, AdoptError> {
+        let Some(patch) = &owned.patch else {
+            return Ok(false);
+        };
+        let id = crate::record::object_id(&owned.before);
+        let patched = self.adopter.patch(&id, patch).await;
+        patched.map_err(AdoptError::call(format!("cannot hand over {id}")))?;
+        Ok(true)
+    }
+}
+
+/// Kinds and names of the resources whose objects Helm gets.
+fn released_owners(plan: &HandOver) -> Vec<(ObjectKind, String)> {
+    let owned = plan.releases.iter().flat_map(|release| &release.objects);
+    let owners = owned.flat_map(|owned| &owned.released);
+    let named = owners.filter_map(|owner| {
+        let kind = ObjectKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text(owner, "/kind"))?;
+        Some((kind, text(owner, "/name").to_owned()))
+    });
+    named.collect()
+}
+
+fn is_helm(component: &Component) -> bool {
+    matches!(component.installer, Installer::Helm { .. })
+}
+
+fn taken(source: &Source) -> Left {
+    Left {
+        what: source.what.clone(),
+        reason: format!(
+            "its pods name the release {}/{}, which another component needs; another name would restart them",
+            source.namespace, source.name
+        ),
+    }
+}
+
+/// The chart of ztunnel reads its values at the top level.
+fn flat(mut values: Values) -> Values {
+    if let Some(Value::Object(own)) = values.remove("ztunnel") {
+        crate::derive::merge(&mut values, own);
+    }
+    values
+}
+
+/// Adds the marks that Helm adds when it applies.
+fn mark(object: &mut Value, source: &Source) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return;
+    };
+    let labels = metadata
+        .entry("labels")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(labels) = labels {
+        labels.insert(HELM_MANAGED_BY.to_owned(), HELM.into());
+    }
+    let annotations = metadata
+        .entry("annotations")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(annotations) = annotations {
+        annotations.insert(HELM_NAME.to_owned(), source.name.as_str().into());
+        annotations.insert(HELM_NAMESPACE.to_owned(), source.namespace.as_str().into());
+    }
+}
+
+/// Values pass through JSON, where every number is a float.
+fn yaml(value: &Value) -> mainstay_yaml::Value {
+    match value {
+        Value::Null => mainstay_yaml::Value::Null,
+        Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
+        Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
+        Value::String(text) => mainstay_yaml::Value::String(text.clone()),
+        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
+        Value::Object(map) => mainstay_yaml::Value::Map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), yaml(value)))
+                .collect(),
+        ),
+    }
+}

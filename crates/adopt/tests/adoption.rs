@@ -1,0 +1,395 @@
+//! Adoptions on a real API server: what the real Helm 3, Helm 4 and istioctl installed gets new owners, no
+//! pod template changes, and everything can be taken back.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "helpers of tests"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use mainstay_adopt::{Adoption, Session};
+use mainstay_cluster::apply::{ChangeKind, Engine};
+use mainstay_cluster::desired::ObjectId;
+use mainstay_cluster::live::Live;
+use mainstay_testkit::CaseCounts;
+use mainstay_testkit::cluster::PARTS;
+use mainstay_testkit::suite::{self, TestCase};
+use serde_json::Value;
+
+use support::{Helm, NAMESPACE, World, content, stable};
+
+fn main() -> ExitCode {
+    let cases = [
+        TestCase {
+            name: "what_helm_installed_is_adopted_and_given_back",
+            start: || Box::pin(what_helm_installed_is_adopted_and_given_back()),
+        },
+        TestCase {
+            name: "what_istioctl_installed_is_adopted_and_given_back",
+            start: || Box::pin(what_istioctl_installed_is_adopted_and_given_back()),
+        },
+        TestCase {
+            name: "what_istioctl_installed_is_handed_to_helm",
+            start: || Box::pin(what_istioctl_installed_is_handed_to_helm()),
+        },
+    ];
+    let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3", "istioctl"]).collect();
+    suite::main(&peers, &cases)
+}
+
+/// A release: namespace and name, chart, arguments.
+type Installation = (
+    (&'static str, &'static str),
+    &'static str,
+    &'static [&'static str],
+);
+
+/// Releases with and without a revision, with values at both levels, and a gateway.
+const RELEASES: &[Installation] = &[
+    (
+        (NAMESPACE, "istio-base"),
+        "base",
+        &["--set", "defaultRevision=default"],
+    ),
+    (
+        (NAMESPACE, "istiod"),
+        "istio-control/istio-discovery",
+        &[
+            "--set",
+            "autoscaleMin=2,pilot.env.PILOT_ENABLE_STATUS=true,meshConfig.accessLogFile=/dev/stdout",
+        ],
+    ),
+    (
+        (NAMESPACE, "istiod-canary"),
+        "istio-control/istio-discovery",
+        &["--set", "revision=canary,revisionTags={prod}"],
+    ),
+    (
+        (NAMESPACE, "istio-cni"),
+        "istio-cni",
+        &["--set", "logging.level=debug"],
+    ),
+    (
+        (NAMESPACE, "ztunnel"),
+        "ztunnel",
+        &["--set", "profile=ambient,resources.requests.cpu=150m"],
+    ),
+    (
+        ("istio-ingress", "istio-ingress"),
+        "gateway",
+        &["--set", "service.type=ClusterIP"],
+    ),
+];
+
+fn install_all(world: &World, helm: &Helm) {
+    for (release, chart, arguments) in RELEASES {
+        helm.run("install", *release, &world.chart(chart), arguments);
+    }
+}
+
+async fn plan(session: &Session) -> Adoption {
+    session
+        .plan(false)
+        .await
+        .unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// Every plan must leave nothing to change.
+fn check_equal(counts: &mut CaseCounts, adoption: &Adoption, name: &str) {
+    for plan in adoption.plans.iter().chain(&adoption.rejected) {
+        let differences: Vec<_> = plan.effective().collect();
+        counts.count(differences.is_empty(), || {
+            let lines = differences.iter().map(|one| {
+                format!(
+                    "  {} {} {:?} {:?}\n",
+                    one.object, one.field, one.live, one.desired
+                )
+            });
+            format!(
+                "{name} {}:\n{}",
+                plan.component.describe(),
+                lines.collect::<String>()
+            )
+        });
+        counts.count(!plan.objects.is_empty(), || format!("{name}: no objects"));
+    }
+}
+
+/// The fields in which two objects differ.
+fn unequal(name: &str, id: &str, old: &Value, new: Option<&Value>) -> String {
+    let mut lines = format!("{name} {id}:\n");
+    paths("", old, new.unwrap_or(&Value::Null), &mut lines);
+    lines
+}
+
+fn paths(at: &str, old: &Value, new: &Value, lines: &mut String) {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                paths(&format!("{at}.{key}"), &old[key], &new[key], lines);
+            }
+        }
+        _ if old != new => lines.extend(["  ", at, ": ", &old.to_string(), " -> ", &new.to_string(), "\n"]),
+        _ => {}
+    }
+}
+
+/// Content and generation of every object are as before.
+fn check_content(
+    counts: &mut CaseCounts,
+    (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
+    name: &str,
+) {
+    for (id, object) in before {
+        let (old, new) = (content(object), after.get(id).map(content));
+        counts.count(new.as_ref() == Some(&old), || {
+            unequal(name, id, &old, new.as_ref())
+        });
+    }
+}
+
+/// What the operator does next: installs every release and may write only what the plan announced.
+async fn check_operator(counts: &mut CaseCounts, world: &World, adoption: &Adoption, name: &str) {
+    let engine = Engine::new(world.client.clone());
+    let session = world.session().await;
+    let mut live = Live::default();
+    for object in world.state().await.into_values() {
+        if object["metadata"]["labels"]["managed-by"] == "sail-operator"
+            && let Ok(id) = ObjectId::from_object(&object)
+        {
+            live.record(id, Some(Arc::new(object)));
+        }
+    }
+    for desired in session.operator_releases(adoption).await.unwrap() {
+        let known = live.extract(&desired);
+        let changes = engine.install(&desired, known).await;
+        let changes = changes.unwrap_or_else(|stopped| panic!("{name}: {}", stopped.error));
+        for change in changes.iter().filter(|change| change.kind.is_write()) {
+            let is_announced = change.kind == ChangeKind::Created
+                || adoption.plans.iter().any(|plan| {
+                    plan.differences
+                        .iter()
+                        .any(|one| one.object.ends_with(&change.id.name))
+                });
+            counts.count(is_announced, || {
+                format!("{name}: {:?} {} {:?}", change.kind, change.id, change.reason)
+            });
+            let is_workload = matches!(change.id.kind.as_str(), "Deployment" | "DaemonSet");
+            counts.count(!is_workload, || {
+                format!("{name}: {} was written: {:?}", change.id, change.reason)
+            });
+        }
+    }
+}
+
+/// Objects that were there before are as they were, apart from the order of records.
+fn check_given_back(
+    counts: &mut CaseCounts,
+    (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
+    name: &str,
+) {
+    for (id, object) in before {
+        let (mut old, mut new) = (stable(object), after.get(id).map(stable));
+        // The record of the one label that changes shows who changed it last.
+        if id.starts_with("Secret ") {
+            old["metadata"]["managedFields"] = Value::Null;
+            if let Some(new) = &mut new {
+                new["metadata"]["managedFields"] = Value::Null;
+            }
+        }
+        counts.count(new.as_ref() == Some(&old), || {
+            unequal(name, id, &old, new.as_ref())
+        });
+    }
+}
+
+async fn what_helm_installed_is_adopted_and_given_back() {
+    let mut counts = CaseCounts::default();
+    for generation in ["helm3", "helm4", "helm4 --server-side=true"] {
+        let world = World::start().await;
+        let helm = world.helm(generation);
+        install_all(&world, &helm);
+        let before = world.state().await;
+        let session = world.session().await;
+        let adoption = plan(&session).await;
+        assert_eq!(adoption.plans.len(), 4, "{:?}", adoption.found);
+        check_equal(&mut counts, &adoption, generation);
+        check_content(&mut counts, (&before, &world.state().await), generation);
+        let applied = session
+            .apply(&adoption)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(applied.objects > 40 && applied.hidden == 5, "{applied:?}");
+        check_content(
+            &mut counts,
+            (&without_secrets(&before), &world.state().await),
+            generation,
+        );
+        assert_eq!(helm.list(), ["istio-ingress"], "{generation}");
+        let again = plan(&session).await;
+        assert!(again.plans.is_empty(), "{generation}: {:?}", again.found);
+        session
+            .undo(NAMESPACE)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        check_given_back(&mut counts, (&before, &world.state().await), generation);
+        for (release, chart, arguments) in RELEASES {
+            helm.run("upgrade", *release, &world.chart(chart), arguments);
+        }
+        let upgraded = world.state().await;
+        check_content(&mut counts, (&workloads(&before), &upgraded), generation);
+        // Adopted again, with the operator at work.
+        let adoption = plan(&session).await;
+        session
+            .apply(&adoption)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        check_operator(&mut counts, &world, &adoption, generation).await;
+        check_content(
+            &mut counts,
+            (&workloads(&before), &world.state().await),
+            generation,
+        );
+    }
+    println!("adopted from Helm: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+fn without_secrets(state: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let kept = state.iter().filter(|(id, _)| !id.starts_with("Secret "));
+    kept.map(|(id, object)| (id.clone(), object.clone())).collect()
+}
+
+fn workloads(state: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let kept = state
+        .iter()
+        .filter(|(id, _)| id.starts_with("Deployment ") || id.starts_with("DaemonSet "));
+    kept.map(|(id, object)| (id.clone(), object.clone())).collect()
+}
+
+async fn what_istioctl_installed_is_adopted_and_given_back() {
+    let mut counts = CaseCounts::default();
+    for arguments in [
+        &["--set", "profile=default"][..],
+        &["--set", "profile=minimal", "--set", "revision=canary"][..],
+        &[
+            "--set",
+            "profile=ambient",
+            "--set",
+            "components.pilot.k8s.env[0].name=A",
+        ][..2],
+        &[
+            "--set",
+            "profile=minimal",
+            "--set",
+            "components.pilot.k8s.resources.requests.cpu=321m",
+        ][..],
+    ] {
+        let name = arguments.join(" ");
+        let world = World::start().await;
+        world.istioctl_install(arguments);
+        let before = world.state().await;
+        assert!(!workloads(&before).is_empty(), "{name}");
+        let session = world.session().await;
+        let adoption = plan(&session).await;
+        check_equal(&mut counts, &adoption, &name);
+        let applied = session
+            .apply(&adoption)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(applied.objects > 10, "{name}: {applied:?}");
+        check_content(&mut counts, (&before, &world.state().await), &name);
+        session
+            .undo(NAMESPACE)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        check_given_back(&mut counts, (&before, &world.state().await), &name);
+        let adoption = plan(&session).await;
+        session
+            .apply(&adoption)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        check_operator(&mut counts, &world, &adoption, &name).await;
+        check_content(&mut counts, (&workloads(&before), &world.state().await), &name);
+    }
+    println!("adopted from istioctl: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+async fn what_istioctl_installed_is_handed_to_helm() {
+    let mut counts = CaseCounts::default();
+    for generation in ["helm3", "helm4"] {
+        let world = World::start().await;
+        world.istioctl_install(&["--set", "profile=minimal", "--set", "values.pilot.autoscaleMin=2"]);
+        let before = world.state().await;
+        let session = world.session().await;
+        let plan = session
+            .plan_helm()
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        let differences: Vec<_> = plan
+            .releases
+            .iter()
+            .flat_map(|release| &release.differences)
+            .collect();
+        counts.count(plan.is_equal(), || format!("{generation}: {differences:#?}"));
+        let applied = session
+            .apply_helm(&plan)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            applied.hidden == 2 && applied.objects > 20,
+            "{generation}: {applied:?}"
+        );
+        let helm = world.helm(generation);
+        assert_eq!(helm.list(), ["istio", "istio-base"], "{generation}");
+        let handed_over = world.state().await;
+        check_templates(&mut counts, (&before, &handed_over), generation);
+        // The same charts and values change nothing.
+        let releases = [("istio-base", "base"), ("istio", "istio-control/istio-discovery")];
+        for (release, chart) in releases {
+            helm.run(
+                "upgrade",
+                (NAMESPACE, release),
+                &world.chart(chart),
+                &["--reuse-values"],
+            );
+        }
+        let upgraded = world.state().await;
+        check_content(
+            &mut counts,
+            (&without_secrets(&handed_over), &upgraded),
+            generation,
+        );
+        for (release, _) in releases {
+            let done = helm.uninstall(NAMESPACE, release);
+            counts.count(done.is_ok(), || format!("{generation} {release}: {done:?}"));
+        }
+        let left = workloads(&world.state().await);
+        counts.count(left.is_empty(), || format!("{generation}: {:?}", left.keys()));
+    }
+    println!("handed to Helm: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+/// Pod templates and all other specs are as before.
+fn check_templates(
+    counts: &mut CaseCounts,
+    (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
+    name: &str,
+) {
+    for (id, object) in before {
+        let (old, new) = (&object["spec"], &after[id]["spec"]);
+        counts.count(old == new, || unequal(name, id, old, Some(new)));
+    }
+}

@@ -1,0 +1,114 @@
+//! `IstioOperator` configurations converted to custom resources: every profile and a choice of settings
+//! render the same objects before and after, and what cannot be carried over is reported.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a panic is how a test fails"
+)]
+
+use std::sync::Arc;
+
+use mainstay_adopt::{Migration, to_resources};
+use mainstay_catalog::{Catalog, Version};
+use mainstay_manifest::{CatalogPackage, Request, generate};
+use mainstay_testkit::CaseCounts;
+
+fn migrate(sets: &[&str]) -> Migration {
+    let catalog = Arc::new(Catalog::embedded().unwrap());
+    let version: Version = "1.29.1".parse().unwrap();
+    let package = CatalogPackage::new(&catalog, version.clone());
+    let mut request = Request::new(&package);
+    request.sets = sets.iter().map(|set| (*set).to_owned()).collect();
+    let rendered = generate(&request).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    to_resources(&rendered, &catalog, &version).unwrap_or_else(|error| panic!("{sets:?}: {error:?}"))
+}
+
+/// Configurations that render equally.
+const EQUAL: &[&[&str]] = &[
+    &["profile=default"],
+    &["profile=minimal"],
+    &["profile=demo"],
+    &["profile=ambient"],
+    &["profile=preview"],
+    &["profile=stable"],
+    &["profile=minimal", "revision=canary"],
+    &["profile=minimal", "meshConfig.accessLogFile=/dev/stdout"],
+    &["profile=minimal", "values.pilot.autoscaleMin=3"],
+    &["profile=minimal", "values.global.proxy.privileged=true"],
+    &["profile=minimal", "values.pilot.env.PILOT_ENABLE_STATUS=on"],
+    &["profile=minimal", "hub=example.com/istio", "tag=1.29.1-debug"],
+    &[
+        "profile=minimal",
+        "components.pilot.k8s.resources.requests.cpu=321m",
+    ],
+    &["profile=minimal", "components.pilot.k8s.nodeSelector.disk=ssd"],
+    &["profile=ambient", "values.ztunnel.logLevel=debug"],
+    &["profile=minimal", "components.cni.enabled=true"],
+];
+
+#[test]
+fn configurations_render_the_same_objects_as_resources() {
+    let mut counts = CaseCounts::default();
+    for sets in EQUAL {
+        let migration = migrate(sets);
+        counts.count(migration.is_equal(), || {
+            format!(
+                "{sets:?}: {:#?}\n{:#?}",
+                migration.differences, migration.resources
+            )
+        });
+        assert!(migration.equal_objects > 10, "{sets:?}");
+    }
+    println!("migrated manifests: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+#[test]
+fn resources_contain_only_what_differs_from_the_profile() {
+    let migration = migrate(&["profile=ambient", "values.pilot.autoscaleMin=3"]);
+    let kinds: Vec<&str> = migration
+        .resources
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["Istio", "IstioCNI", "ZTunnel"]);
+    let spec = &migration.resources[0]["spec"];
+    assert_eq!(spec["profile"], "ambient");
+    assert_eq!(spec["values"]["pilot"]["autoscaleMin"], 3, "{spec}");
+    let keys: Vec<&String> = spec["values"].as_object().unwrap().keys().collect();
+    assert!(keys.len() <= 3, "{spec}");
+}
+
+#[test]
+fn what_cannot_be_carried_over_is_reported() {
+    let migration = migrate(&[
+        "profile=default",
+        "components.pilot.k8s.strategy.rollingUpdate.maxSurge=3",
+    ]);
+    let paths: Vec<&str> = migration
+        .not_carried
+        .iter()
+        .map(|one| one.path.as_str())
+        .collect();
+    assert!(
+        paths.contains(&"components.ingressGateways[name:istio-ingressgateway]"),
+        "{paths:?}"
+    );
+    assert_eq!(migration.gateways.len(), 1);
+    assert_eq!(migration.gateways[0].release, "istio-ingressgateway");
+}
+
+#[test]
+fn a_setting_that_the_chart_combines_with_others_is_a_difference() {
+    // The value that sets the autoscaler also renders a disruption budget.
+    let migration = migrate(&["profile=minimal", "components.pilot.k8s.hpaSpec.minReplicas=4"]);
+    let [difference] = migration.differences.as_slice() else {
+        panic!("{:?}", migration.differences);
+    };
+    assert_eq!(difference.object, "HorizontalPodAutoscaler istio-system/istiod");
+    assert_eq!(difference.set.as_deref(), Some("pilot.autoscaleMin"));
+    assert!(!migration.is_equal());
+}

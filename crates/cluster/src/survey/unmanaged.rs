@@ -1,0 +1,57 @@
+//! Control planes that no operator manages, from their Deployments and webhooks.
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::adopt::{read_injectors, read_planes};
+use crate::installer::{Installer, revision, tags, text, versions};
+use crate::write::WriteError;
+
+/// A control plane that no operator manages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmanagedPlane {
+    /// The revision: `default` if it has none.
+    pub revision: String,
+    /// The namespace.
+    pub namespace: String,
+    /// Name of the Deployment.
+    pub deployment: String,
+    /// The version, if it is known.
+    pub version: Option<String>,
+    /// The installer.
+    pub installer: Installer,
+    /// Number of replicas.
+    pub replicas: i32,
+    /// Number of ready replicas.
+    pub ready: i32,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// Returns the unmanaged control planes.
+pub(super) async fn unmanaged(client: &Client) -> Result<Vec<UnmanagedPlane>, WriteError> {
+    let planes = read_planes(client).await?;
+    let is_managed = |object: &Value| matches!(Installer::from_object(object), Installer::Operator { .. });
+    let planes: Vec<Value> = planes.into_iter().filter(|object| !is_managed(object)).collect();
+    if planes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let webhooks = read_injectors(client).await.unwrap_or_default();
+    let mut planes: Vec<UnmanagedPlane> = planes.iter().map(|object| plane(object, &webhooks)).collect();
+    planes.sort_by(|a, b| (&a.namespace, &a.revision).cmp(&(&b.namespace, &b.revision)));
+    Ok(planes)
+}
+
+fn plane(object: &Value, webhooks: &[Value]) -> UnmanagedPlane {
+    let (namespace, revision) = (text(object, "/metadata/namespace"), revision(object));
+    UnmanagedPlane {
+        revision: revision.to_owned(),
+        namespace: namespace.to_owned(),
+        deployment: text(object, "/metadata/name").to_owned(),
+        version: versions(object).into_iter().next(),
+        installer: Installer::from_object(object),
+        replicas: super::count(object, "replicas"),
+        ready: super::count(object, "readyReplicas"),
+        tags: tags(webhooks, namespace, revision),
+    }
+}
