@@ -64,11 +64,11 @@ pub(super) fn decide(
 }
 
 fn reordering(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
-    let path = webhook_order::path();
+    let place = webhook_order::path();
     match webhook_order::patch(wanted, live) {
-        Some(patch) if !places.contains(&path) => Decision::Reorder {
+        Some(patch) if !places.contains(&place) => Decision::Reorder {
             patch,
-            why: Difference::Changed(path),
+            why: Difference::Changed(place),
         },
         _ => Decision::Leave,
     }

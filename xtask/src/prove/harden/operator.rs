@@ -1,6 +1,8 @@
 //! Rows about the operator.
 
-use super::{Item, Ran, Row, RowKind, Session, integration, unit};
+use super::super::operator::Ran;
+use super::super::operator::session::Session;
+use super::{Item, Row, RowKind, integration, unit};
 
 const OPERATOR: &str = "mainstay-operator";
 
