@@ -26,7 +26,7 @@ fn block(heading: &str, indentation: &str) -> String {
     let from = lines.skip_while(|line| !line.starts_with(indentation));
     let lines = from.take_while(|line| line.starts_with(indentation));
     lines
-        .map(|line| format!("{}\n", &line[indentation.len()..]))
+        .flat_map(|line| [&line[indentation.len()..], "\n"])
         .collect()
 }
 
@@ -261,8 +261,8 @@ pub(crate) async fn the_reader_role_is_enough(host: &Host) {
 /// The values of the section "Not covered" are rules of the operator's role.
 pub(crate) fn extra_rules_are_added(namespace: &str) {
     let objects = operator_chart(namespace, &block("MCS_API_GROUP", "      "));
-    let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
-    let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+    let cluster_roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+    let rules = cluster_roles.flat_map(|role| role["rules"].as_array().unwrap());
     let added = rules.filter(|rule| rule["apiGroups"] == json!(["mcs.example.com"]));
     assert_eq!(added.count(), 2);
 }

@@ -1,7 +1,8 @@
 //! Rows about the operator.
 
-use super::{Item, Row, RowKind, Session, integration, unit};
-use crate::prove::operator::Ran;
+use super::super::operator::Ran;
+use super::super::operator::session::Session;
+use super::{Item, Row, RowKind, integration, unit};
 
 const OPERATOR: &str = "mainstay-operator";
 

@@ -105,14 +105,26 @@ impl Session {
         self.passed.contains(name) || self.passed.iter().any(|test| test.ends_with(&within))
     }
 
+    /// Whether a test of this name failed, in any of the test programs.
+    pub(in crate::prove) fn failed(&self, name: &str) -> bool {
+        let within = format!("::{name}");
+        self.failures()
+            .any(|test| test == name || test.ends_with(&within))
+    }
+
     /// Returns the numbers of passed and failed tests.
     pub(in crate::prove) fn counts(&self) -> (usize, usize) {
-        let failed = self.output.lines().filter(|line| {
-            line.strip_prefix("test ")
-                .and_then(|line| line.split_once(" ... "))
-                .is_some_and(|(_, outcome)| outcome.starts_with("FAILED"))
+        (self.passed.len(), self.failures().count())
+    }
+
+    fn failures(&self) -> impl Iterator<Item = &str> {
+        let outcomes = self.output.lines().filter_map(|line| {
+            let line = line.strip_prefix("test ")?;
+            line.split_once(" ... ")
         });
-        (self.passed.len(), failed.count())
+        outcomes
+            .filter(|(_, outcome)| outcome.starts_with("FAILED"))
+            .map(|(name, _)| name)
     }
 
     /// Returns the rest of the first line that starts with `prefix`.

@@ -95,8 +95,8 @@ impl ChartFlags {
 
     /// Opens charts and profiles; `named` is a directory that a file names.
     fn open(&self, named: Option<PathBuf>) -> Result<Sources, CliError> {
-        let catalog = self.sources.charts.open()?;
-        let version = version_or_default(&catalog, self.sources.istio_version.as_deref())?;
+        let catalog = self.charts.open()?;
+        let version = version_or_default(&catalog, self.istio_version.as_deref())?;
         let directory = self.manifests.clone().or(named);
         let open = |path: PathBuf| DirectoryPackage::open(&path, &version);
         Ok(Sources {
