@@ -127,14 +127,14 @@ fn hooks(configuration: &Value) -> Vec<(String, &Value)> {
 fn permutations(switch: &str, values: [&str; 2], revisions: &BTreeSet<String>) -> Vec<Vec<Label>> {
     let switches = [None, Some(values[0]), Some(values[1])];
     let revisions: Vec<Option<&String>> = std::iter::once(None).chain(revisions.iter().map(Some)).collect();
-    let combine = |revision: &Option<&String>| {
+    let combine = |revision: Option<&String>| {
         switches.map(|value| {
             let switch = value.map(|value| (switch.to_owned(), value.to_owned()));
             let revision = revision.map(|revision| (REVISION.to_owned(), revision.clone()));
             switch.into_iter().chain(revision).collect::<Vec<_>>()
         })
     };
-    revisions.iter().flat_map(combine).collect()
+    revisions.into_iter().flat_map(combine).collect()
 }
 
 fn matches_both(hook: &Value, namespace: &[Label], pod: &[Label]) -> bool {
