@@ -5,6 +5,7 @@ mod diff;
 mod planning;
 mod progress;
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use mainstay_cluster::install::{InstallError, Installer};
@@ -161,9 +162,10 @@ async fn dry_run(installer: &Installer, planned: &Planned) -> Result<(), CliErro
     }
     let all: usize = planned.plan.components.iter().map(|one| one.objects.len()).sum();
     let unchanged = all.saturating_sub(created + changed);
-    text.push_str(&format!(
-        "{created} objects to create, {changed} to change, {unchanged} unchanged\n"
-    ));
+    let _ = writeln!(
+        text,
+        "{created} objects to create, {changed} to change, {unchanged} unchanged"
+    );
     crate::commands::print_styled(&text)
 }
 

@@ -92,10 +92,10 @@ async fn check(args: &Args) -> Result<Vec<EligibilityFinding>, CliError> {
 fn gateway_finding(kind: &str, served: &[String]) -> Option<EligibilityFinding> {
     let (_, needed, recommended) = GATEWAY_KINDS.iter().find(|row| row.0 == kind)?;
     let lacks =
-        |version: &Option<&str>| version.is_some_and(|version| !served.iter().any(|one| one == version));
+        |version: Option<&str>| version.is_some_and(|version| !served.iter().any(|one| one == version));
     let list = served.join(", ");
     let hint = "update the definitions of the Gateway API";
-    if lacks(needed) {
+    if lacks(*needed) {
         let message = format!(
             "definition {kind} of the Gateway API serves {list}, not {}",
             needed.unwrap_or_default()
@@ -106,7 +106,7 @@ fn gateway_finding(kind: &str, served: &[String]) -> Option<EligibilityFinding> 
         "definition {kind} of the Gateway API serves {list}, not {}",
         recommended.unwrap_or_default()
     );
-    lacks(recommended).then(|| finding(Severity::Warning, message, hint))
+    lacks(*recommended).then(|| finding(Severity::Warning, message, hint))
 }
 
 fn finding(severity: Severity, message: String, hint: &str) -> EligibilityFinding {

@@ -25,6 +25,7 @@ A revision is removed without what other revisions share, such as custom resourc
 everything that `mainstay install` and `mainstay tag set` wrote. Namespaces stay.
 
 Exit codes: 0 if everything is deleted, 1 otherwise, 2 for wrong usage.")]
+#[allow(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(crate) struct Args {
     /// Revision to uninstall; `default` is the installation without one
     #[arg(
@@ -117,10 +118,10 @@ fn warnings(plan: &RemovalPlan) -> String {
 }
 
 fn list(plan: &RemovalPlan) -> Result<(), CliError> {
-    let mut text: String = plan
-        .objects()
-        .map(|id| format!("would delete {}\n", name(id)))
-        .collect();
+    let mut text = String::new();
+    for id in plan.objects() {
+        let _ = writeln!(text, "would delete {}", name(id));
+    }
     let _ = writeln!(text, "{} objects to delete", plan.objects().count());
     print(text.as_bytes())
 }

@@ -1,5 +1,6 @@
 //! The plan of an installation from flags and the facts of a cluster.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 
 use kube::Client;
@@ -130,9 +131,9 @@ fn findings(
             .any(|one| one.revision == plan.revision);
         // What an upgrade rejects is only a warning for an explicit installation, as in istioctl.
         findings.retain(|one| is_installed || !one.message.starts_with("no control plane"));
-        findings
-            .iter_mut()
-            .for_each(|one| one.severity = Severity::Warning);
+        for one in &mut findings {
+            one.severity = Severity::Warning;
+        }
     }
     Ok(findings)
 }
@@ -195,7 +196,7 @@ pub(crate) fn print_findings(findings: &[EligibilityFinding]) {
         };
         let mut text = format!("{style}{}{style:#}: {}\n", one.severity, one.message);
         if let Some(hint) = &one.hint {
-            text.push_str(&format!("{HINT}hint{HINT:#}: {hint}\n"));
+            let _ = writeln!(text, "{HINT}hint{HINT:#}: {hint}");
         }
         // A closed stderr is ignored.
         let _ = anstream::stderr().write_all(harmless(&text).as_bytes());
