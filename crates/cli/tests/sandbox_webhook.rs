@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
@@ -26,9 +26,15 @@ impl Drop for Running {
 
 /// A webhook that puts a label on everything; returns its address, its certificate as PEM, and what it was
 /// asked.
-fn webhook() -> (String, String, Receiver<Value>) {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+///
+/// Its certificate is its own CA, as `openssl req -x509` makes it, if `is_ca` is set.
+fn webhook(is_ca: bool) -> (String, String, Receiver<Value>) {
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    if is_ca {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    let signing_key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -132,8 +138,17 @@ fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
+    check(false);
+}
+
+#[test]
+fn the_certificate_of_a_webhook_may_be_a_ca() {
+    check(true);
+}
+
+fn check(is_ca: bool) {
     let directory = tempfile::tempdir().unwrap();
-    let (url, certificate, requests) = webhook();
+    let (url, certificate, requests) = webhook(is_ca);
     let (_sandbox, kubeconfig) = sandbox(directory.path());
     let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "label"}, "webhooks": [{

@@ -9,8 +9,10 @@ use crate::status::Result;
 use crate::write::Target;
 
 mod lifecycle;
+mod limits;
 mod pods;
 pub mod policy;
+mod quota;
 mod webhook;
 
 pub use webhook::{Handler, Handlers, Hooks, PendingWebhookCalls};
@@ -68,6 +70,7 @@ pub fn mutate(
         && context.subresource.is_empty();
     let plugins = |state: &mut State, value: &mut Value| {
         if new_pod {
+            limits::set_defaults(state, attributes, value);
             pods::service_account(state, attributes.target.namespace, value)?;
             pods::tolerations(value);
             pods::priority(state, value)?;
@@ -86,8 +89,12 @@ pub fn validate(
     value: &Value,
     context: &mut Context,
 ) -> Result<()> {
+    if context.subresource.is_empty() {
+        limits::check(state, attributes, value)?;
+    }
     policy::validate(state, attributes, value, context)?;
-    webhook::validate(state, attributes, Some(value), context)
+    webhook::validate(state, attributes, Some(value), context)?;
+    quota::check(state, attributes, value, context)
 }
 
 /// Runs admission for a deletion.

@@ -134,6 +134,9 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
     {
         context.warn(warning.as_str());
     }
+    if resource.is("", "endpoints") {
+        context.warn(ENDPOINTS_DEPRECATED);
+    }
     let request = ResourceRequest {
         call,
         path,
@@ -223,6 +226,10 @@ impl ResourceRequest<'_> {
         }
     }
 }
+
+/// Warning about requests for Endpoints.
+const ENDPOINTS_DEPRECATED: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// Maximum length of a field manager's name.
 const MAX_MANAGER_LEN: usize = 128;

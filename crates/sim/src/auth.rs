@@ -27,7 +27,7 @@ pub use aggregation::Aggregation;
 pub(crate) use authenticate::authenticate_token;
 pub use authenticate::{Authenticator, Credentials};
 pub(crate) use bootstrap::bootstrap;
-pub use certificate::user_from_certificate;
+pub use certificate::{certificate_validity, user_from_certificate};
 pub(crate) use escalation::check as check_escalation;
 pub use impersonate::Impersonation;
 pub(crate) use impersonate::impersonate;

@@ -13,7 +13,14 @@ use crate::watch::Watch;
 
 /// The body of a response.
 #[derive(Debug)]
-pub struct Body(Inner);
+pub struct Body {
+    inner: Inner,
+    /// Dropped with the body, when the response has been sent.
+    guard: Option<Box<dyn Guard>>,
+}
+
+/// A value that lives as long as a response.
+pub(crate) trait Guard: std::fmt::Debug + Send {}
 
 #[derive(Debug)]
 enum Inner {
@@ -23,15 +30,25 @@ enum Inner {
 
 impl Body {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self(Inner::Whole(Some(bytes)))
+        Self::new(Inner::Whole(Some(bytes)))
     }
 
     pub(crate) fn watch(cluster: Cluster, watch: Box<Watch>) -> Self {
-        Self(Inner::Watch(cluster, watch))
+        Self::new(Inner::Watch(cluster, watch))
+    }
+
+    fn new(inner: Inner) -> Self {
+        Self { inner, guard: None }
+    }
+
+    /// Keeps `guard` until the body is dropped.
+    #[cfg(feature = "serve")]
+    pub(crate) fn set_guard(&mut self, guard: impl Guard + 'static) {
+        self.guard = Some(Box::new(guard));
     }
 
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take()),
             Inner::Watch(cluster, watch) => cluster.with(|state| watch.poll(state, context.waker())),
         }
@@ -51,11 +68,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Inner::Whole(None))
+        matches!(self.inner, Inner::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Inner::Watch(..) => SizeHint::default(),
         }

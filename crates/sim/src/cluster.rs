@@ -27,6 +27,10 @@ struct Inner {
     state: State,
     controllers: Vec<Box<dyn Controller>>,
     transport: Option<Arc<dyn WebhookTransport>>,
+    /// Maximum number of writes per [`Inner::settle`].
+    max_writes: u64,
+    /// Whether controllers have more work to do now.
+    unsettled: bool,
 }
 
 impl fmt::Debug for Cluster {
@@ -74,6 +78,8 @@ impl Cluster {
             state: State::new(options),
             controllers: Vec::new(),
             transport: None,
+            max_writes: u64::MAX,
+            unsettled: false,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -103,6 +109,8 @@ impl Cluster {
         self.with(|state| controllers::create_nodes(state, nodes));
         self.add_controller(Box::new(controllers::Workloads::default()));
         self.add_controller(Box::new(controllers::Kubelet::default()));
+        self.add_controller(Box::new(controllers::Quotas::default()));
+        self.add_controller(Box::new(controllers::Taints::default()));
         self.settle();
     }
 
@@ -200,6 +208,13 @@ impl Cluster {
         self.lock(Inner::settle);
     }
 
+    /// Limits the writes of controllers per call. The rest is done by the next calls: [`Cluster::due`]
+    /// returns the current time until then.
+    #[cfg(feature = "serve")]
+    pub(crate) fn limit_writes_per_settle(&self, max: u64) {
+        self.lock(|inner| inner.max_writes = max);
+    }
+
     /// Runs the controllers if [`Options::automatic`] is set.
     pub(crate) fn settle_if_automatic(&self) {
         self.lock(|inner| {
@@ -214,25 +229,29 @@ impl Cluster {
         self.lock(|inner| inner.advance(by));
     }
 
-    /// Returns the earliest time after now at which a controller has work to do.
+    /// Advances the clock to the next time at which a controller has work to do, but not beyond `target`.
+    /// Returns whether `target` is reached and no work is left.
+    #[cfg(feature = "serve")]
+    pub(crate) fn advance_once(&self, target: Instant) -> bool {
+        self.lock(|inner| {
+            let now = inner.state.now();
+            let stop = inner.due().map_or(target, |due| due.min(target));
+            inner.state.advance(stop.since(now));
+            inner.settle();
+            stop >= target && !inner.unsettled
+        })
+    }
+
+    /// Skips time without running controllers.
+    #[cfg(feature = "serve")]
+    pub(crate) fn skip(&self, by: Duration) {
+        self.with(|state| state.advance(by));
+    }
+
+    /// Returns the earliest time at which a controller has work to do: after now, or now if work is left.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.lock(|inner| inner.due())
-    }
-
-    /// Advances the clock to `target`. Controllers run during the last `max_simulated` of the interval only;
-    /// the time before that is skipped in one step.
-    pub fn advance_to(&self, target: Instant, max_simulated: Duration) {
-        self.lock(|inner| {
-            let now = inner.state.now();
-            let wait = target.since(now);
-            if wait > max_simulated {
-                inner.state.advance(wait.saturating_sub(max_simulated));
-            }
-            if !wait.is_zero() {
-                inner.advance(wait.min(max_simulated));
-            }
-        });
     }
 
     /// Returns a future that completes when the cluster's clock has advanced by `by`. Another task must
@@ -260,6 +279,8 @@ impl Cluster {
 
 impl Inner {
     fn settle(&mut self) {
+        self.state.pause_at = self.state.store.version().saturating_add(self.max_writes);
+        self.unsettled = false;
         for _ in 0..MAX_ROUNDS {
             let mut busy = false;
             for controller in &mut self.controllers {
@@ -268,11 +289,18 @@ impl Inner {
             if !busy {
                 return;
             }
+            if self.state.is_paused() {
+                self.unsettled = true;
+                return;
+            }
         }
     }
 
     fn due(&self) -> Option<Instant> {
         let now = self.state.now();
+        if self.unsettled {
+            return Some(now);
+        }
         let due = self
             .controllers
             .iter()

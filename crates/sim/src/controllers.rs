@@ -14,6 +14,8 @@ mod definitions;
 mod garbage;
 mod kubelet;
 mod namespaces;
+mod quotas;
+mod taints;
 mod workloads;
 
 pub use accounts::Accounts;
@@ -21,6 +23,8 @@ pub use definitions::Definitions;
 pub use garbage::Garbage;
 pub use kubelet::{Kubelet, create_nodes};
 pub use namespaces::Namespaces;
+pub use quotas::Quotas;
+pub use taints::Taints;
 pub use workloads::{Workloads, int_or_percent};
 
 /// A controller.

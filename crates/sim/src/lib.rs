@@ -33,6 +33,7 @@ pub mod field;
 pub mod object;
 pub mod openapi;
 pub mod patch;
+mod quota;
 mod random;
 pub mod representation;
 pub mod resource;

@@ -17,7 +17,7 @@ mod parse;
 mod quantity;
 
 pub use decode::{DecodeError, Decoded};
-pub use quantity::{canonical_quantity, quantity_millis};
+pub use quantity::{Quantity, canonical_quantity, quantity_millis};
 
 /// A struct of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,7 +14,9 @@ mod text;
 
 pub use addresses::Addresses;
 pub use lifecycle::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
+pub(crate) use nodes::covers;
 pub use nodes::{Nodes, node, tolerates};
+pub(crate) use status::PodCondition;
 pub use status::{PodStatusWriter, mark_unschedulable};
 pub use text::ScriptError;
 
@@ -171,6 +173,8 @@ pub struct PodIdentity<'a> {
     pub namespace: &'a str,
     /// The name of its controller; for a `ReplicaSet`, without the hash.
     pub workload: &'a str,
+    /// Its restart policy.
+    pub restart: RestartPolicy,
     /// Returns the value of a label.
     pub label: &'a dyn Fn(&str) -> Option<&'a str>,
 }
@@ -186,6 +190,8 @@ impl std::fmt::Debug for PodIdentity<'_> {
 pub struct Scripts {
     rules: Vec<(PodMatcher, Script)>,
     default: Script,
+    /// The script of pods that are not restarted when they end.
+    completion: Option<Script>,
 }
 
 impl Scripts {
@@ -208,6 +214,12 @@ impl Scripts {
         self.default = script;
     }
 
+    /// Sets the script of pods that no rule matches and whose restart policy is not `Always`, such as those
+    /// of Jobs.
+    pub fn set_completion(&mut self, script: Script) {
+        self.completion = Some(script);
+    }
+
     /// Removes all rules.
     pub fn clear(&mut self) {
         self.rules.clear();
@@ -217,7 +229,11 @@ impl Scripts {
     #[must_use]
     pub fn choose(&self, pod: &PodIdentity<'_>) -> &Script {
         let found = self.rules.iter().rev().find(|(pods, _)| pods.matches(pod));
-        found.map_or(&self.default, |(_, script)| script)
+        let default = match &self.completion {
+            Some(script) if pod.restart != RestartPolicy::Always => script,
+            _ => &self.default,
+        };
+        found.map_or(default, |(_, script)| script)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
 mod certificate;
+mod connections;
 mod kubeconfig;
 mod listen;
 mod pace;
@@ -32,6 +33,10 @@ mod webhook_calls;
 pub use kubeconfig::KUBECONFIG_HEADER;
 use pace::Pace;
 
+/// Maximum number of writes of controllers between two requests. More work is done in slices, so that the
+/// server keeps responding.
+const MAX_WRITES_PER_SETTLE: u64 = 50;
+
 /// Options for serving a cluster.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -39,7 +44,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// Seconds of cluster time per second; 0 stops the cluster's clock.
     pub speed: f64,
-    /// Maximum number of open connections; further ones wait.
+    /// Maximum number of open connections. A further one replaces the connection that has been idle for
+    /// longest; if none is idle, it waits.
     pub max_connections: usize,
 }
 
@@ -48,7 +54,8 @@ impl Default for ServeOptions {
         Self {
             port: 0,
             speed: 1.0,
-            max_connections: 1024,
+            // Below the usual limit of 1024 open files.
+            max_connections: 900,
         }
     }
 }
@@ -103,6 +110,7 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         let identity = tls::Identity::generate()?;
         secrets::replace_signing_key(cluster)?;
+        cluster.limit_writes_per_settle(MAX_WRITES_PER_SETTLE);
         let (stop, stopped) = watch::channel(false);
         let pace = Pace::new(cluster, options.speed);
         let host = listen::Host {

@@ -85,6 +85,8 @@ pub struct State {
     pub absent_owners: BTreeSet<Box<str>>,
     /// The event recorder.
     pub events: Recorder,
+    /// The version of the store at which controllers pause, so that requests do not wait for them.
+    pub(crate) pause_at: u64,
 }
 
 impl State {
@@ -107,6 +109,7 @@ impl State {
             policies: crate::admission::policy::Policies::default(),
             absent_owners: BTreeSet::new(),
             events: Recorder::default(),
+            pause_at: u64::MAX,
             options,
         }
     }
@@ -115,6 +118,11 @@ impl State {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    /// Returns whether controllers have to pause.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.store.version() >= self.pause_at
     }
 
     /// Advances the clock.

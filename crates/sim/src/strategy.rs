@@ -62,6 +62,15 @@ pub fn prepare_update(
             return Ok(());
         }
         "" => {}
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::prepare_subresource(new, old, &context.subresource);
+            bump_generation(resource, new, old);
+            return Ok(());
+        }
+        "approval" => {
+            fill_condition_times(state, new, old);
+            return Ok(());
+        }
         _ => {
             bump_generation(resource, new, old);
             return Ok(());
@@ -304,6 +313,27 @@ fn job_selector(value: &mut Value) {
             &["spec", "selector"],
             json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
         );
+    }
+}
+
+/// Sets the times of new conditions of a request for a certificate.
+fn fill_condition_times(state: &State, new: &mut Value, old: &Value) {
+    let now = state.now().rfc3339();
+    let known = tree::list(old, &["status", "conditions"]);
+    for condition in tree::list_mut(new, &["status", "conditions"])
+        .into_iter()
+        .flatten()
+    {
+        let same =
+            |field: &str, other: &Value| tree::text(condition, &[field]) == tree::text(other, &[field]);
+        let before = known.iter().find(|one| same("type", one) && same("status", one));
+        let since = before.map_or(now.as_str(), |one| tree::text(one, &["lastTransitionTime"]));
+        let since = since.to_owned();
+        for (field, time) in [("lastUpdateTime", now.clone()), ("lastTransitionTime", since)] {
+            if tree::text(condition, &[field]).is_empty() {
+                tree::set(condition, &[field], time);
+            }
+        }
     }
 }
 

@@ -59,6 +59,11 @@ const TABLE: &[(&str, &str, Validator)] = &[
     ("apps", "statefulsets", apps::stateful_set),
     ("batch", "cronjobs", cron::cron_job),
     ("batch", "jobs", apps::job),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        small::certificate_request,
+    ),
     ("coordination.k8s.io", "leases", other::lease),
     ("discovery.k8s.io", "endpointslices", other::endpoint_slice),
     ("networking.k8s.io", "ingresses", small::ingress),
@@ -103,7 +108,10 @@ pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Conte
             if checks_whole_object(resource) {
                 errors.append(meta::object_meta(new, resource.namespaced, name_rule(resource)));
             }
-            if context.subresource != "status" {
+            let is_part = matches!(context.subresource.as_str(), "ephemeralcontainers" | "resize");
+            if is_part && resource.is("", "pods") {
+                pod::part(new, old, &mut errors);
+            } else if context.subresource != "status" {
                 by_kind(resource, new, Some(old), &mut errors);
             } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
                 crate::crd::definition::validate_status(new, &mut errors);

@@ -479,6 +479,56 @@ async fn connections_beyond_the_limit_wait() {
 }
 
 #[tokio::test]
+async fn idle_connections_do_not_block_others() {
+    let options = ServeOptions {
+        max_connections: 20,
+        ..ServeOptions::default()
+    };
+    let (_cluster, server) = serve(&options).await;
+    let mut watching = Client::of(&server, admin()).await;
+    let mut watch = watching.watch(&format!("{MAPS}?watch=true")).await;
+    let mut idle = Vec::new();
+    for number in 0..60 {
+        // Some have completed the handshake, others send nothing.
+        if number % 2 == 0 {
+            idle.push(dial(&server, b"h2").await.into_inner().0);
+        } else {
+            idle.push(TcpStream::connect(server.address()).await.unwrap());
+        }
+    }
+    let mut client = Client::of(&server, admin()).await;
+    assert_eq!(client.get("/version").await.0, 200);
+    // A watch is no idle connection.
+    let body = json!({"metadata": {"name": "seen"}});
+    assert_eq!(client.post(MAPS, body).await.0, 201);
+    assert!(http_body_util_lite::next(&mut watch).await.is_some());
+}
+
+/// Replicas that no cluster can run.
+const MAX_REPLICAS: i32 = i32::MAX;
+
+#[tokio::test]
+async fn pods_are_created_in_slices() {
+    let (cluster, server) = serve(&ServeOptions::default()).await;
+    let mut client = Client::of(&server, admin()).await;
+    let body = json!({"metadata": {"name": "web"}, "spec": {
+        "replicas": MAX_REPLICAS, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }});
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(client.post(path, body).await.0, 201);
+    let pods = || cluster.with(|state| state.store.count("pods"));
+    let mut counts = vec![pods()];
+    for _ in 0..2 {
+        assert_eq!(client.get(&format!("{path}/web")).await.0, 200);
+        counts.push(pods());
+    }
+    // Each request finds more pods, and none waits for all of them.
+    assert!(counts.windows(2).all(|pair| pair[0] < pair[1]), "{counts:?}");
+    assert!(counts.iter().all(|count| *count < 10_000), "{counts:?}");
+}
+
+#[tokio::test]
 async fn stopping_ends_watches_and_frees_the_port() {
     let (cluster, server) = serve(&ServeOptions::default()).await;
     let port = server.address().port();

@@ -1,15 +1,21 @@
 //! Webhooks in this process: pods created by controllers are reviewed, too, and a rejection appears where it
 //! does on a real cluster.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests"
+)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use mainstay_sim::Cluster;
 use mainstay_sim::api::{ApiRequest, Query};
 use mainstay_sim::auth::{Authenticator, User};
-use mainstay_sim::context::Destination;
+use mainstay_sim::context::{Destination, WebhookCall, WebhookReply};
+use mainstay_sim::{Cluster, Options, ReplyFuture, WebhookTransport};
 use serde_json::{Value, json};
 
 fn configuration(to: &Value) -> Value {
@@ -111,6 +117,83 @@ fn rejected_pods_appear_in_the_conditions_of_their_owners() {
         let message = "admission webhook \"inject.example.com\" denied the request: not here";
         assert_eq!(failure["message"], message, "{table}");
     }
+}
+
+/// No webhook can be reached.
+struct Unreachable;
+
+impl WebhookTransport for Unreachable {
+    fn call(&self, _: WebhookCall) -> ReplyFuture {
+        let reply = WebhookReply::Failed("dial tcp 127.0.0.1:1: connect: connection refused".into());
+        Box::pin(std::future::ready(reply))
+    }
+}
+
+/// A cluster with Event objects, ten Deployments whose pods need a webhook that cannot be reached, and one in
+/// another namespace whose pods do not.
+fn blocked_cluster() -> Cluster {
+    let cluster = Cluster::new(Options {
+        events: true,
+        ..Options::default()
+    });
+    cluster.set_webhook_transport(Arc::new(Unreachable));
+    cluster.run_workloads(3);
+    let blocked = json!({"metadata": {"name": "blocked", "labels": {"hooked": "yes"}}});
+    post(&cluster, "/api/v1/namespaces", &blocked);
+    let mut hooks = configuration(&json!({"url": "https://127.0.0.1:1/inject"}));
+    hooks["webhooks"][0]["namespaceSelector"] = json!({"matchLabels": {"hooked": "yes"}});
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    post(&cluster, path, &hooks);
+    let create = |namespace: &str, name: &str| {
+        let mut deployment = deployment();
+        deployment["metadata"] = json!({"name": name, "namespace": namespace});
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+        post(&cluster, &path, &deployment);
+    };
+    for number in 0..10 {
+        create("blocked", &format!("web-{number}"));
+    }
+    create("default", "web");
+    cluster
+}
+
+#[tokio::test]
+async fn controllers_back_off_when_a_webhook_is_unreachable() {
+    let cluster = blocked_cluster();
+    let version = || cluster.with(|state| state.store.version());
+    let (start, mut ready_after) = (version(), None);
+    let mut after_a_minute = 0;
+    for tick in 1_u32..=1_200 {
+        cluster.advance(Duration::from_millis(100));
+        cluster.send_pending_webhook_calls().await;
+        if ready_after.is_none() {
+            let deployments = all(&cluster, "deployments.apps");
+            let mut free = deployments
+                .iter()
+                .filter(|one| one["metadata"]["namespace"] == "default");
+            let is_ready = free.any(|one| one["status"]["readyReplicas"] == 2);
+            ready_after = is_ready.then_some(tick * 100);
+        }
+        if tick == 600 {
+            after_a_minute = version();
+        }
+    }
+    let first = after_a_minute - start;
+    let second = version() - after_a_minute;
+    println!(
+        "harden controllers: 10 blocked Deployments: {first} writes in the first minute, {second} in the second; the other is ready after {} ms",
+        ready_after.unwrap()
+    );
+    // At most the creation of objects, one condition each, and the first events.
+    assert!(first < 500, "{first} writes in a minute");
+    assert!(second < 60, "{second} writes in a minute");
+    assert!(ready_after.unwrap() <= 2_000, "{ready_after:?}");
+    let sets = all(&cluster, "replicasets.apps");
+    let reported = sets.iter().filter(|set| {
+        let condition = &set["status"]["conditions"][0];
+        condition["type"] == "ReplicaFailure" && condition["reason"] == "FailedCreate"
+    });
+    assert_eq!(reported.count(), 10);
 }
 
 #[test]

@@ -99,6 +99,8 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
     "endpointslice-controller",
     "endpoints-controller",
+    "resourcequota-controller",
+    "taint-eviction-controller",
 ];
 
 /// User of the cluster's own components, separate in the audit log.

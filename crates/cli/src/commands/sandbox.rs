@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use mainstay_harness::Injectors;
 use mainstay_sim::auth::User;
+use mainstay_sim::script::Script;
 use mainstay_sim::serve::{ServeError, ServeOptions, Server};
 use mainstay_sim::snapshot::{self, SnapshotError};
 use mainstay_sim::{Cluster, Options, clock};
@@ -27,6 +29,7 @@ use kubeconfig_file::KubeconfigFile;
   kubectl get all -A -o yaml > cluster.yaml            # work on a copy of a real cluster:
   mainstay sandbox --snapshot cluster.yaml --dump after
   mainstay sandbox --speed 60                          # 60 times as fast
+  mainstay sandbox --inject                            # try the operator, an upgrade and a migration
   mainstay sandbox -o json | jq -r .kubeconfig")]
 pub(crate) struct Args {
     /// Load these objects: a file (`kubectl get -A -o yaml`) or a directory
@@ -54,6 +57,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
+    /// Inject sidecars on behalf of every istiod: pods get the annotation of their revision, but no proxy
+    #[arg(long)]
+    inject: bool,
+
     /// Write every object to this directory when it stops; the directory must be empty or not exist
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
@@ -70,6 +77,9 @@ enum Format {
     /// One JSON line
     Json,
 }
+
+/// Running time of pods that end by themselves, such as those of Jobs.
+const COMPLETION_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum speed that the simulation can keep up with.
 const MAX_SPEED: f64 = 10_000.0;
@@ -121,6 +131,14 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
         let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;
         loaded = cluster.with(|state| snapshot::load(state, objects));
     }
+    if args.inject {
+        cluster.add_controller(Box::new(Injectors::default()));
+    }
+    cluster.with(|state| {
+        state
+            .scripts
+            .set_completion(Script::completes_after(COMPLETION_TIME))
+    });
     let there = cluster.with(|state| state.store.count("nodes"));
     let more = args.nodes.map_or(if there > 0 { 0 } else { 3 }, usize::from);
     cluster.run_workloads(more);

@@ -36,6 +36,13 @@ impl Work<'_, '_> {
     /// One attempt with every workload that is not frozen. Failures of a workload go into its state; an error
     /// concerns the whole document.
     pub(super) fn attempt(&mut self) -> Step {
+        match self.undo_and_inject() {
+            Err(_) if self.options.mode == Mode::Inject && self.freeze_settled() => self.attempt(),
+            done => done,
+        }
+    }
+
+    fn undo_and_inject(&mut self) -> Step {
         let frozen: Vec<(usize, usize)> = (0..self.found.len())
             .filter(|index| self.states.get(*index).is_none_or(State::is_frozen))
             .map(|index| extent(self.found, self.original, index))
@@ -58,6 +65,22 @@ impl Work<'_, '_> {
             return self.attempt();
         }
         Ok(Some(text))
+    }
+
+    /// Freezes the workloads that already are what was asked for, although a formatter moved their marks.
+    fn freeze_settled(&mut self) -> bool {
+        let (original, options) = (self.original, self.options);
+        let mut any = false;
+        for (found, state) in self.found.iter().zip(&mut self.states) {
+            if !state.is_frozen()
+                && !state.ask.is_nothing()
+                && is_settled(original, found, &state.ask, options)
+            {
+                state.unchanged = true;
+                any = true;
+            }
+        }
+        any
     }
 
     /// Freezes the workloads whose text would change although its meaning does not: a formatter laid them out
@@ -256,6 +279,18 @@ fn settled(clean: &Parsed<'_>, found: &Found, ask: &Ask, options: &Options) -> V
     clean.with_value(|value| match value {
         Ok(value) => semantic::settle(value, &found.steps, edits),
         Err(_) => edits,
+    })
+}
+
+/// Whether nothing is left to do for a pod.
+fn is_settled(original: &Parsed<'_>, found: &Found, ask: &Ask, options: &Options) -> bool {
+    let edits = settled(original, found, ask, options);
+    original.with_value(|value| {
+        let spec = value.ok().and_then(|value| semantic::get(value, &found.steps));
+        spec.is_some_and(|spec| {
+            let mut new = spec.clone();
+            semantic::apply(&mut new, &[], &edits) && new == *spec
+        })
     })
 }
 

@@ -6,12 +6,15 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::User;
+use crate::clock::Instant;
 
 /// DER tags in order of occurrence.
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const EXPLICIT_VERSION: u8 = 0xA0;
 const OBJECT_ID: u8 = 0x06;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0A];
 /// 1.3.6.1.4.1.57683.2, the object identifier that Kubernetes uses for a user's uid.
@@ -78,6 +81,46 @@ fn subject(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
         names = rest;
     }
     Some(found)
+}
+
+/// Returns the start and end of a certificate's validity, in seconds since 1970.
+#[must_use]
+pub fn certificate_validity(der: &[u8]) -> Option<(i64, i64)> {
+    let (certificate, _) = expect(der, SEQUENCE)?;
+    let (mut rest, _) = expect(certificate, SEQUENCE)?;
+    if rest.first() == Some(&EXPLICIT_VERSION) {
+        rest = element(rest)?.2;
+    }
+    // Serial number, signature algorithm and issuer precede the validity.
+    for _ in 0..3 {
+        rest = element(rest)?.2;
+    }
+    let (validity, _) = expect(rest, SEQUENCE)?;
+    let (tag, start, rest) = element(validity)?;
+    let (end_tag, end, _) = element(rest)?;
+    Some((seconds(tag, start)?, seconds(end_tag, end)?))
+}
+
+/// Parses `YYMMDDhhmmssZ` (`UTCTime`) or `YYYYMMDDhhmmssZ` (`GeneralizedTime`).
+fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = match tag {
+        GENERALIZED_TIME => text.to_owned(),
+        UTC_TIME if text < "50" => format!("20{text}"),
+        UTC_TIME => format!("19{text}"),
+        _ => return None,
+    };
+    let part = |from: usize, to: usize| digits.get(from..to);
+    let time = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        part(0, 4)?,
+        part(4, 6)?,
+        part(6, 8)?,
+        part(8, 10)?,
+        part(10, 12)?,
+        part(12, 14)?
+    );
+    Instant::parse(&time).map(Instant::as_seconds)
 }
 
 fn expect(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {

@@ -16,6 +16,8 @@ use crate::write::{self, DeleteOptions, Propagation, Target};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Maximum number of dependents per step. Owners with more are deleted in slices.
+const MAX_OBJECTS_PER_STEP: usize = 250;
 
 /// The garbage collector.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Garbage {
     /// Objects whose write waits for a webhook, and the number of webhook replies at the last step.
     held: BTreeSet<ObjectLocation>,
     replies_seen: u64,
+    /// Objects to check in the next steps.
+    backlog: BTreeSet<ObjectLocation>,
 }
 
 impl Controller for Garbage {
@@ -46,20 +50,20 @@ impl Controller for Garbage {
                 self.held.insert(location.clone());
             }
         }
-        let mut dependents: BTreeSet<ObjectLocation> = gone
-            .iter()
-            .flat_map(|uid| state.store.dependents(uid))
-            .cloned()
-            .collect();
-        dependents.extend(places);
-        for location in dependents {
+        let dependents = gone.iter().flat_map(|uid| state.store.dependents(uid));
+        self.backlog.extend(dependents.cloned());
+        self.backlog.extend(places);
+        for _ in 0..MAX_OBJECTS_PER_STEP {
+            let Some(location) = self.backlog.pop_first() else {
+                break;
+            };
             let blocked = state.webhooks.pending.blocked_writes;
             handle_dependent(state, &location);
             if state.webhooks.pending.blocked_writes != blocked {
                 self.held.insert(location);
             }
         }
-        state.store.version() != before
+        state.store.version() != before || !self.backlog.is_empty()
     }
 }
 
@@ -137,7 +141,18 @@ fn handle_owner(state: &mut State, location: &ObjectLocation) {
         }
         remove_finalizer(state, &resource, &object, ORPHAN);
     } else if holds(FOREGROUND) {
-        let dependents: Vec<ObjectLocation> = state.store.dependents(&object.meta().uid).cloned().collect();
+        let is_deleting = |location: &&ObjectLocation| {
+            let object = state.store.get(&location.table, &location.key);
+            object.is_some_and(|object| object.meta().deleting)
+        };
+        // The events of their deletion return here for the rest.
+        let dependents: Vec<ObjectLocation> = state
+            .store
+            .dependents(&object.meta().uid)
+            .filter(|location| !is_deleting(location))
+            .take(MAX_OBJECTS_PER_STEP)
+            .cloned()
+            .collect();
         for dependent in &dependents {
             handle_dependent(state, dependent);
         }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ use crate::script::{
     mark_unschedulable, node, workload_name,
 };
 use crate::state::State;
+use crate::status::{Result, Status};
 use crate::store::EventKind;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
@@ -48,6 +50,8 @@ struct RunningPod {
     ip: String,
     life: ContainerLifecycle,
     bound: Instant,
+    /// The generation that its status reflects.
+    generation: i64,
     alarm: Option<Instant>,
     /// Time at which the pod will have stopped, once it terminates.
     stop: Option<Instant>,
@@ -146,6 +150,13 @@ impl Kubelet {
                 running_pod.stop = Some(stop);
                 self.schedule_at(&key, Some(stop));
             }
+            Some(running_pod) if object.meta().generation > running_pod.generation => {
+                // Resources or ephemeral containers changed: the status follows.
+                running_pod.generation = object.meta().generation;
+                if running_pod.stop.is_none() {
+                    self.schedule_at(&key, Some(state.now()));
+                }
+            }
             Some(_) => {}
             None => self.add_pod(state, object, key),
         }
@@ -167,7 +178,11 @@ impl Kubelet {
         }
         let now = state.now();
         let pod = object.packed();
-        let life = ContainerLifecycle::new(find_script(state, object), RestartPolicy::for_pod(&pod), now);
+        let life = ContainerLifecycle::new(
+            find_script(state, object, &pod),
+            RestartPolicy::for_pod(&pod),
+            now,
+        );
         self.nodes.adjust_load(node, 1);
         let stop = object.meta().deleting.then_some(now);
         let running_pod = RunningPod {
@@ -176,6 +191,7 @@ impl Kubelet {
             ip: self.addresses.take(),
             life,
             bound: now,
+            generation: object.meta().generation,
             alarm: None,
             stop,
         };
@@ -231,7 +247,7 @@ impl Kubelet {
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
                 self.stuck.insert(key.clone());
-                write_status(state, &target, "kube-scheduler", &mut |pod, now| {
+                let _ = write_status(state, &target, "kube-scheduler", &mut |pod, now| {
                     mark_unschedulable(pod, now, &text);
                 });
                 events::record(
@@ -246,10 +262,13 @@ impl Kubelet {
     /// Advances every pod that is due.
     fn advance_pods(&mut self, state: &mut State, pods: &Arc<Resource>) {
         let now = state.now();
-        while let Some((at, _)) = self.alarms.first()
+        let mut count = 0;
+        while count < MAX_PODS_PER_STEP
+            && let Some((at, _)) = self.alarms.first()
             && *at <= now
             && let Some((_, key)) = self.alarms.pop_first()
         {
+            count += 1;
             let Some(running_pod) = self.running.get_mut(&key) else {
                 continue;
             };
@@ -262,10 +281,8 @@ impl Kubelet {
             };
             if running_pod.stop.is_some_and(|stop| stop <= now) {
                 pod_events::stopping(state, &key, &running_pod.node);
-                let blocked = state.webhooks.pending.blocked_writes;
-                finish(state, &target, &running_pod.uid);
-                if state.webhooks.pending.blocked_writes != blocked {
-                    self.schedule_at(&key, Some(now.plus(WEBHOOK_RETRY_INTERVAL)));
+                if let Err(error) = finish(state, &target, &running_pod.uid) {
+                    self.schedule_at(&key, retry_at(now, &error));
                 }
                 continue;
             }
@@ -288,13 +305,11 @@ impl Kubelet {
                 ip: &ip,
                 node_ip: &node_ip,
             };
-            let blocked = state.webhooks.pending.blocked_writes;
-            write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
+            let written = write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
             pod_events::phase_changed(state, &key, &running_pod.node, change);
-            let next = if state.webhooks.pending.blocked_writes == blocked {
-                next
-            } else {
-                Some(now.plus(WEBHOOK_RETRY_INTERVAL))
+            let next = match written {
+                Ok(()) => next,
+                Err(error) => retry_at(now, &error),
             };
             self.schedule_at(&key, next);
         }
@@ -302,23 +317,36 @@ impl Kubelet {
 }
 
 /// Retry interval of a write that waits for a webhook.
-const WEBHOOK_RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+const WEBHOOK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+/// Retry interval of a write that was rejected, equal to a kubelet's sync interval.
+const SYNC_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum number of pods per step.
+const MAX_PODS_PER_STEP: usize = 250;
+
+/// Returns when to repeat a write; never if its object is gone.
+fn retry_at(now: Instant, error: &Status) -> Option<Instant> {
+    match error.code() {
+        _ if error.is_webhook_pending() => Some(now.plus(WEBHOOK_RETRY_INTERVAL)),
+        404 | 409 => None,
+        _ => Some(now.plus(SYNC_INTERVAL)),
+    }
+}
 
 /// Deletes a pod that has stopped.
-fn finish(state: &mut State, target: &Target<'_>, uid: &str) {
+fn finish(state: &mut State, target: &Target<'_>, uid: &str) -> Result<()> {
     let options = DeleteOptions {
         grace: Some(0),
         uid: Some(uid.to_owned()),
         ..DeleteOptions::default()
     };
     let mut context = Context::for_controller("kubelet");
-    let _ = write::delete(state, target, &options, &mut context);
+    write::delete(state, target, &options, &mut context).map(drop)
 }
 
-fn object_grace(object: &Object) -> std::time::Duration {
+fn object_grace(object: &Object) -> Duration {
     let value = object.packed();
     let seconds = tree::int(&value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
-    std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 /// Writes a pod's status as the component `who`.
@@ -327,18 +355,19 @@ fn write_status(
     target: &Target<'_>,
     who: &'static str,
     how: &mut dyn FnMut(&mut Value, Instant),
-) {
+) -> Result<()> {
     let mut context = Context::for_controller(who);
     "status".clone_into(&mut context.subresource);
     let now = state.now();
-    let _ = write::update(state, target, &mut context, false, &mut |_, live, _| {
+    let written = write::update(state, target, &mut context, false, &mut |_, live, _| {
         let mut pod = live.cloned().unwrap_or_default();
         how(&mut pod, now);
         Ok(pod)
     });
+    written.map(drop)
 }
 
-fn find_script(state: &State, object: &Object) -> Script {
+fn find_script(state: &State, object: &Object, pod: &Value) -> Script {
     let meta = object.meta();
     let hash = meta.label("pod-template-hash").unwrap_or("");
     let workload = meta
@@ -347,6 +376,7 @@ fn find_script(state: &State, object: &Object) -> Script {
     let subject = PodIdentity {
         namespace: &meta.namespace,
         workload,
+        restart: RestartPolicy::for_pod(pod),
         label: &|key| meta.label(key),
     };
     state.scripts.choose(&subject).clone()

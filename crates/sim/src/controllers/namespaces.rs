@@ -11,6 +11,9 @@ use crate::state::State;
 use crate::strategy;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
+/// Maximum number of writes per step. Namespaces with more objects are emptied in slices.
+const MAX_WRITES_PER_STEP: u64 = 250;
+
 /// The controller for terminating namespaces.
 #[derive(Debug, Default)]
 pub struct Namespaces {
@@ -54,13 +57,20 @@ fn empty(state: &mut State, namespace: &str) -> bool {
         .cloned()
         .collect();
     let (mut left, mut busy) = (false, false);
+    let last = state.store.version().saturating_add(MAX_WRITES_PER_STEP);
     for resource in tables {
+        if state.store.version() >= last {
+            return true;
+        }
         let objects: Vec<_> = state
             .store
             .range(&resource.table, namespace, None)
             .map(|(_, object)| Arc::clone(object))
             .collect();
         for object in objects {
+            if state.store.version() >= last {
+                return true;
+            }
             if !object.meta().deleting {
                 let target = Target {
                     resource: &resource,

@@ -19,6 +19,7 @@ mod endpoints;
 mod index;
 pub mod int_or_percent;
 mod job;
+mod legacy_endpoints;
 mod names;
 mod pod;
 mod queue;
@@ -127,7 +128,13 @@ impl Workloads {
         };
         let now = state.now();
         for key in queue.take(now) {
+            if state.is_paused() {
+                queue.add(&key);
+                continue;
+            }
             match (part.sync)(state, &self.index, &key) {
+                // The rest of its writes follows when controllers continue.
+                Ok(_) if state.is_paused() => queue.done(&key, Some(now)),
                 Ok(again) => queue.done(&key, again),
                 Err(error) if error.is_webhook_pending() => queue.hold(&key),
                 Err(_) => queue.failed(&key, now),

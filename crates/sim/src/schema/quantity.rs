@@ -1,5 +1,7 @@
 //! Parses and formats `resource.Quantity`.
 
+use std::fmt;
+
 /// The suffixes in ascending order: text, base, exponent.
 const DECIMAL: [(&str, i32); 10] = [
     ("n", -9),
@@ -26,37 +28,85 @@ const BINARY: [(&str, u32); 6] = [
 /// quantity.
 #[must_use]
 pub fn canonical_quantity(text: &str) -> Option<String> {
-    let parsed = Parsed::parse(text)?;
-    Some(match parsed.form {
-        Form::Binary => parsed.binary(),
-        Form::Decimal => parsed.decimal(false),
-        Form::Exponent => parsed.decimal(true),
-    })
+    Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
 /// Returns the value in thousandths, rounded up; `None` if it is not a quantity.
 #[must_use]
 pub fn quantity_millis(text: &str) -> Option<i128> {
-    let nanos = Parsed::parse(text)?.nanos;
+    let nanos = Quantity::parse(text)?.nanos;
     Some(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Decimal,
     Binary,
     Exponent,
 }
 
-struct Parsed {
+/// An amount and the format in which it is printed. `Display` writes the canonical form.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
     nanos: i128,
     form: Form,
 }
 
 const NANO: i128 = 1_000_000_000;
 
-impl Parsed {
-    fn parse(text: &str) -> Option<Self> {
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&match self.form {
+            Form::Binary => self.binary(),
+            Form::Decimal => self.decimal(false),
+            Form::Exponent => self.decimal(true),
+        })
+    }
+}
+
+impl Quantity {
+    /// Zero.
+    pub const ZERO: Self = Self {
+        nanos: 0,
+        form: Form::Decimal,
+    };
+
+    /// Returns a whole number.
+    #[must_use]
+    pub fn count(number: usize) -> Self {
+        let number = i128::try_from(number).unwrap_or(i128::MAX / NANO);
+        Self {
+            nanos: number.saturating_mul(NANO),
+            form: Form::Decimal,
+        }
+    }
+
+    /// Returns the value in billionths.
+    #[must_use]
+    pub fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// Returns the sum, in the format of `self` unless that is zero.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let form = if self.nanos == 0 { other.form } else { self.form };
+        let nanos = self.nanos.saturating_add(other.nanos);
+        Self { nanos, form }
+    }
+
+    /// Returns the difference, in the format of `self` unless that is zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self {
+            nanos: -other.nanos,
+            form: other.form,
+        })
+    }
+
+    /// Parses a quantity; returns `None` if the text is not one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let split = text
             .find(|c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.'))
             .unwrap_or(text.len());

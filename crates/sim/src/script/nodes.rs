@@ -25,6 +25,9 @@ struct Node {
     load: i64,
 }
 
+/// The kubelet version of nodes, equal to that of the API server.
+const KUBELET_VERSION: &str = "v1.36.4";
+
 /// Returns a ready Node object with the name `node-N`.
 #[must_use]
 pub fn node(number: usize, now: Instant) -> Value {
@@ -41,6 +44,11 @@ pub fn node(number: usize, now: Instant) -> Value {
                 "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
                 "lastHeartbeatTime": now, "lastTransitionTime": now,
             }],
+            "nodeInfo": {
+                "machineID": "", "systemUUID": "", "bootID": "", "architecture": "amd64", "operatingSystem": "linux",
+                "kernelVersion": "", "osImage": "", "containerRuntimeVersion": "", "kubeProxyVersion": "",
+                "kubeletVersion": KUBELET_VERSION,
+            },
         },
     })
 }
@@ -154,7 +162,8 @@ pub fn tolerates(node: &Value, pod: &Value) -> bool {
         .all(|taint| tolerations.iter().any(|toleration| covers(toleration, taint)))
 }
 
-fn covers(toleration: &Value, taint: &Value) -> bool {
+/// Returns whether a toleration covers a taint.
+pub(crate) fn covers(toleration: &Value, taint: &Value) -> bool {
     let text = |value, key| tree::text(value, &[key]);
     let effect = text(toleration, "effect");
     let key = text(toleration, "key");

@@ -29,15 +29,21 @@ pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
     condition.set(pod, now);
 }
 
-struct PodCondition<'a> {
-    kind: &'a str,
-    status: bool,
-    reason: &'a str,
-    message: &'a str,
+/// A condition of a pod.
+pub(crate) struct PodCondition<'a> {
+    /// The type.
+    pub(crate) kind: &'a str,
+    /// Whether the status is `True`.
+    pub(crate) status: bool,
+    /// The reason, or empty.
+    pub(crate) reason: &'a str,
+    /// The message, or empty.
+    pub(crate) message: &'a str,
 }
 
 impl<'a> PodCondition<'a> {
-    fn new(kind: &'a str, status: bool) -> Self {
+    /// Creates a condition without reason and message.
+    pub(crate) fn new(kind: &'a str, status: bool) -> Self {
         Self {
             kind,
             status,
@@ -46,7 +52,8 @@ impl<'a> PodCondition<'a> {
         }
     }
 
-    fn set(&self, pod: &mut Value, now: Instant) {
+    /// Sets the condition; an equal status keeps its transition time.
+    pub(crate) fn set(&self, pod: &mut Value, now: Instant) {
         let kind = self.kind;
         let status = if self.status { "True" } else { "False" };
         let mut conditions = tree::list(pod, &["status", "conditions"]).to_vec();
@@ -108,6 +115,32 @@ impl PodStatusWriter<'_> {
                 tree::set(pod, &["status", field], shown);
             }
         }
+        self.write_ephemeral(pod, now);
+    }
+
+    /// Ephemeral containers run from the time at which the kubelet first sees them.
+    fn write_ephemeral(&self, pod: &mut Value, now: Instant) {
+        let known = tree::list(pod, &["status", "ephemeralContainerStatuses"]);
+        let shown: Vec<Value> = tree::list(pod, &["spec", "ephemeralContainers"])
+            .iter()
+            .map(|container| {
+                let name = tree::text(container, &["name"]);
+                let old = known.iter().find(|one| tree::text(one, &["name"]) == name);
+                old.cloned().unwrap_or_else(|| self.ephemeral(container, now))
+            })
+            .collect();
+        if !shown.is_empty() && self.has_run() {
+            tree::set(pod, &["status", "ephemeralContainerStatuses"], shown);
+        }
+    }
+
+    fn ephemeral(&self, container: &Value, now: Instant) -> Value {
+        let name = tree::text(container, &["name"]);
+        json!({
+            "name": name, "image": tree::text(container, &["image"]), "imageID": "", "ready": false,
+            "restartCount": 0, "lastState": {}, "containerID": format!("sim://{}/{name}/0", self.ip),
+            "state": {"running": {"startedAt": now.rfc3339()}},
+        })
     }
 
     fn phase(&self) -> &'static str {

@@ -15,11 +15,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use super::connections::{Connections, OpenConnection, RequestInProgress};
 use super::tls::Clients;
 use super::{Pace, protobuf};
 use crate::api::{ApiRequest, ApiResponse};
 use crate::auth::{Authenticator, User};
-use crate::body::Body;
+use crate::body::{Body, Guard};
 use crate::cluster::Cluster;
 use crate::connection::{TransportError, respond};
 use crate::schema::Schema;
@@ -31,6 +32,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time for requests in progress to complete at shutdown; watches do not end by themselves.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_millis(300);
+/// Time until connections are accepted again after a failure.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of concurrent streams per HTTP/2 connection, equal to Go's server.
 const MAX_STREAMS: u32 = 250;
 
@@ -44,33 +47,52 @@ pub(super) struct Host {
     pub(super) max_connections: usize,
 }
 
+impl Guard for RequestInProgress {}
+
 /// Accepts connections until stopped.
 pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::Receiver<bool>) {
-    let seats = Arc::new(Semaphore::new(host.max_connections.max(1)));
+    let permits = Arc::new(Semaphore::new(host.max_connections.max(1)));
+    let open = Arc::new(Connections::default());
     let host = Arc::new(host);
-    let mut guests = JoinSet::new();
+    let mut tasks = JoinSet::new();
     loop {
-        while guests.try_join_next().is_some() {}
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
-            return;
-        };
-        let stream = tokio::select! {
+        while tasks.try_join_next().is_some() {}
+        let accepted = tokio::select! {
             _ = stopped.changed() => break,
             accepted = listener.accept() => accepted,
         };
-        if let Ok((stream, _)) = stream {
-            let (host, stopped) = (Arc::clone(&host), stopped.clone());
-            guests.spawn(async move {
-                serve_connection(stream, host, stopped).await;
-                drop(seat);
-            });
+        let Ok((stream, _)) = accepted else {
+            // The process has too many open files.
+            open.close_idle();
+            tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
+            continue;
+        };
+        if permits.available_permits() == 0 {
+            open.close_idle();
         }
+        let permit = tokio::select! {
+            _ = stopped.changed() => break,
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+        };
+        let (host, stopped, connection) = (Arc::clone(&host), stopped.clone(), open.open());
+        tasks.spawn(async move {
+            tokio::select! {
+                () = connection.closed() => {}
+                () = serve_connection(stream, host, &connection, stopped) => {}
+            }
+            drop(permit);
+        });
     }
     drop(listener);
-    while guests.join_next().await.is_some() {}
+    while tasks.join_next().await.is_some() {}
 }
 
-async fn serve_connection(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiver<bool>) {
+async fn serve_connection(
+    stream: TcpStream,
+    host: Arc<Host>,
+    open: &Arc<OpenConnection>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = timeout(HANDSHAKE_TIMEOUT, host.tls.accept(stream)).await else {
         return;
@@ -78,7 +100,15 @@ async fn serve_connection(stream: TcpStream, host: Arc<Host>, mut stopped: watch
     let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let shown: Arc<[CertificateDer<'static>]> =
         shown.iter().cloned().map(CertificateDer::into_owned).collect();
-    let service = service_fn(move |request| handle(Arc::clone(&host), Arc::clone(&shown), request));
+    let service = service_fn(|request| {
+        let in_progress = open.begin();
+        let response = handle(Arc::clone(&host), Arc::clone(&shown), request);
+        async move {
+            let mut response = response.await?;
+            response.body_mut().set_guard(in_progress);
+            Ok::<_, TransportError>(response)
+        }
+    });
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(250);
 /// Maximum simulated time per update after a long pause, such as a suspended laptop.
 const MAX_CATCH_UP: Duration = Duration::from_hours(1);
+/// Maximum time that an update keeps requests waiting. If the simulation is slower than the clock, it lags
+/// behind.
+const MAX_BUSY: Duration = Duration::from_millis(50);
 
 /// Maps the system clock to the cluster's clock.
 #[derive(Clone, Debug)]
@@ -43,18 +46,19 @@ impl Pace {
         self.start.plus(self.origin.elapsed().mul_f64(self.speed))
     }
 
-    /// Advances the cluster's clock to the current cluster time.
+    /// Advances the cluster's clock to the current cluster time and does the work that is due. At speed 0
+    /// only work that a request left is due.
     pub(super) fn catch_up(&self, cluster: &Cluster) {
-        if self.speed > 0.0 {
-            cluster.advance_to(self.target(), MAX_CATCH_UP);
+        let (started, target) = (Instant::now(), self.target());
+        let late = target.since(cluster.now());
+        if late > MAX_CATCH_UP {
+            cluster.skip(late.saturating_sub(MAX_CATCH_UP));
         }
+        while !cluster.advance_once(target) && started.elapsed() < MAX_BUSY {}
     }
 
     /// Updates the clock until stopped.
     pub(super) async fn run(self, cluster: Cluster, mut stopped: watch::Receiver<bool>) {
-        if self.speed <= 0.0 {
-            return;
-        }
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut idle = Instant::now();

@@ -11,6 +11,27 @@ pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["status"], json!({"phase": "Pending", "qosClass": class}));
 }
 
+/// A write to a subresource changes its own part of the spec only: the ephemeral containers, or the resources
+/// of the other containers.
+pub(super) fn prepare_subresource(new: &mut Value, old: &Value, subresource: &str) {
+    let mut kept = old.clone();
+    tree::copy(new, &mut kept, &["metadata", "managedFields"]);
+    if subresource == "ephemeralcontainers" {
+        tree::copy(new, &mut kept, &["spec", "ephemeralContainers"]);
+    } else {
+        for kind in ["containers", "initContainers"] {
+            let sent = tree::list(new, &["spec", kind]);
+            let containers = tree::list_mut(&mut kept, &["spec", kind]);
+            for (container, sent) in containers.into_iter().flatten().zip(sent) {
+                for field in ["resources", "resizePolicy"] {
+                    tree::copy(sent, container, &[field]);
+                }
+            }
+        }
+    }
+    *new = kept;
+}
+
 /// `Guaranteed` if the limits of every container equal its requests for cpu and memory, `BestEffort` if there
 /// are none.
 #[must_use]

@@ -16,6 +16,24 @@ const MUTABLE: [&str; 4] = [
     "schedulingGates",
 ];
 
+/// A Pod object of which a subresource was written: its ephemeral containers may not change.
+pub(super) fn part(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    spec(new.get("spec"), &Path::new("spec"), errors);
+    let path = Path::new("spec").child("ephemeralContainers");
+    let containers = tree::list(new, &["spec", "ephemeralContainers"]);
+    for known in tree::list(old, &["spec", "ephemeralContainers"]) {
+        let name = tree::text(known, &["name"]);
+        let same = containers.iter().find(|one| tree::text(one, &["name"]) == name);
+        let change = match same {
+            Some(same) if same == known => continue,
+            Some(_) => "changed",
+            None => "removed",
+        };
+        let detail = format!("existing ephemeral containers {name:?} may not be {change}\n");
+        errors.forbidden(&path, &detail);
+    }
+}
+
 /// A Pod object.
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     spec(new.get("spec"), &Path::new("spec"), errors);

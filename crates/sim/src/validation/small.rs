@@ -44,6 +44,17 @@ pub(super) fn storage_class(new: &Value, old: Option<&Value>, errors: &mut Field
     }
 }
 
+/// `CertificateSigningRequest`.
+pub(super) fn certificate_request(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+    let conditions = tree::list(new, &["status", "conditions"]);
+    let has = |kind: &str| conditions.iter().any(|one| tree::text(one, &["type"]) == kind);
+    if has("Approved") && has("Denied") {
+        let detail = "Approved and Denied conditions are mutually exclusive";
+        let path = Path::new("status").child("conditions");
+        errors.invalid(&path, "Denied", detail);
+    }
+}
+
 /// `ResourceQuota`.
 pub(super) fn quota(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     for (name, hard) in tree::map(new, &["spec", "hard"]).into_iter().flatten() {

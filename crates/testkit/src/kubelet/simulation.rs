@@ -220,6 +220,7 @@ impl KubeletSimulation {
         let subject = PodIdentity {
             namespace: tree::text(pod, &["metadata", "namespace"]),
             workload,
+            restart: RestartPolicy::for_pod(pod),
             label: &label,
         };
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,42 +1,80 @@
 //! Rows about `mainstay generate`.
 
-use super::Item;
+use super::{Item, integration};
 
 pub(super) const ITEMS: &[Item] = &[
     Item {
         key: "round-trip",
         claim: "generate: --uninject restores every input",
         goal: "every stored case, byte for byte",
-        tests: &[],
+        tests: &[
+            integration(
+                "replaced",
+                "an_explicit_key_behind_a_lone_carriage_return_is_restored",
+            ),
+            integration("replaced", "the_original_objects_are_restored"),
+            integration("corpus", "the_laws_hold_for_every_manifest"),
+        ],
     },
     Item {
         key: "krm",
         claim: "generate: KRM function with existing results",
         goal: "valid YAML, nothing dropped",
-        tests: &[],
+        tests: &[
+            integration("krm", "earlier_results_in_block_style_are_kept"),
+            integration(
+                "krm",
+                "results_that_cannot_be_extended_are_an_error_and_nothing_is_lost",
+            ),
+            integration("krm", "a_package_survives_source_inject_uninject_sink"),
+        ],
     },
     Item {
         key: "formatters",
         claim: "generate: reformatted output counts as unchanged",
         goal: "prettier, kyaml, Helm 4 and yq",
-        tests: &[],
+        tests: &[
+            integration("formats", "reformatted_output_is_unchanged"),
+            integration(
+                "krm",
+                "a_package_written_by_the_sink_is_unchanged_and_can_be_restored",
+            ),
+        ],
     },
     Item {
         key: "parsers",
         claim: "generate: output is readable by other parsers",
         goal: "every parser, same meaning",
-        tests: &[],
+        tests: &[integration("formats", "every_reader_finds_the_same_objects")],
     },
     Item {
         key: "files",
         claim: "generate: a file modified meanwhile is not overwritten",
         goal: "exit 2, nothing lost",
-        tests: &[],
+        tests: &[
+            integration("generate", "a_file_modified_between_read_and_write_is_kept"),
+            integration("generate", "the_run_after_a_kill_removes_temporary_files"),
+            integration("generate", "a_kill_at_any_point_leaves_complete_files"),
+        ],
     },
     Item {
         key: "inputs",
-        claim: "generate: paths in use, pipes, memory",
-        goal: "named errors; ≤ 8 × the input",
+        claim: "generate: paths in use, pipes",
+        goal: "named errors",
+        tests: &[
+            integration(
+                "generate",
+                "process_substitution_and_named_standard_input_are_pipes",
+            ),
+            integration("generate", "a_device_or_an_endless_document_is_an_error"),
+            integration("generate", "check_says_what_would_be_done"),
+            integration("tables", "every_input_becomes_what_stands_beside_it"),
+        ],
+    },
+    Item {
+        key: "generate-memory",
+        claim: "generate: memory of one large List",
+        goal: "≤ 8 × the input",
         tests: &[],
     },
 ];

@@ -29,7 +29,14 @@ pub(super) const ITEMS: &[Item] = &[
         key: "live-memory",
         claim: "rendering: memory is charged for live values only",
         goal: "4,000 appends fit",
-        tests: &[],
+        tests: &[
+            integration("limits", "only_live_values_take_memory"),
+            integration(
+                "template",
+                "a_remote_schema_reference_names_the_flag_that_skips_it",
+            ),
+            integration("template", "dns_lookups_are_accepted_and_return_nothing"),
+        ],
     },
 ];
 

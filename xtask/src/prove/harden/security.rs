@@ -69,7 +69,21 @@ pub(super) const ITEMS: &[Item] = &[
         key: "requests",
         claim: "sandbox: a single request cannot exhaust it",
         goal: "rejected as by a real API server",
-        tests: &[],
+        tests: &[
+            integration("limits", "objects_are_limited_by_the_request_size_of_etcd"),
+            integration("limits", "defaults_of_a_definition_cannot_inflate_an_object"),
+            integration("limits", "json_patches_cannot_copy_without_limit"),
+            integration(
+                "limits",
+                "aliases_of_an_applied_document_cannot_expand_without_limit",
+            ),
+            integration("serve", "idle_connections_do_not_block_others"),
+            integration("serve", "pods_are_created_in_slices"),
+            integration(
+                "sandbox_tools",
+                "idle_connections_and_large_deployments_do_not_stop_it",
+            ),
+        ],
     },
     Item {
         key: "supply-chain",

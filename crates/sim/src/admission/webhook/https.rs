@@ -9,15 +9,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, header};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::body::Body;
 use crate::cluster::{ReplyFuture, WebhookTransport};
 use crate::context::{Destination, WebhookCall, WebhookReply};
+
+mod verifier;
+
+use verifier::BundleVerifier;
 
 /// Returns the address of a pod behind a Service, or `None` if the Service has no endpoints.
 pub type Resolver = dyn Fn(&Destination) -> Option<SocketAddr> + Send + Sync;
@@ -128,16 +132,15 @@ fn client_config(ca: &str) -> Result<ClientConfig, String> {
     let pem = STANDARD
         .decode(ca)
         .map_err(|error| format!("the CA bundle is not valid base64: {error}"))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate =
-            certificate.map_err(|error| format!("the CA bundle is not valid PEM: {error:?}"))?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
+    let bundle: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let bundle = bundle.map_err(|error| format!("the CA bundle is not valid PEM: {error:?}"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Arc::new(BundleVerifier::new(bundle, &provider)?);
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let builder = builder.map_err(|error| error.to_string())?.dangerous();
+    Ok(builder
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
 }
 
 fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, String> {

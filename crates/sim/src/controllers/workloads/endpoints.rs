@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::act::{self, Actor};
 use super::index::{Index, selector_hint};
 use super::pod::Pod;
-use super::{RequeueAt, SERVICES};
+use super::{RequeueAt, SERVICES, legacy_endpoints};
 use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::status::Result;
@@ -19,6 +19,7 @@ const MAX_ADDRESSES: usize = 100;
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, service)) = act::load(state, SERVICES, key) else {
+        legacy_endpoints::remove(state, key)?;
         return Ok(None);
     };
     let has_selector = tree::map(&service, &["spec", "selector"]).is_some_and(|map| !map.is_empty());
@@ -44,6 +45,7 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
         slices.push(slice(&service, &[], publish));
     }
     reconcile(state, &service, slices)?;
+    legacy_endpoints::reconcile(state, &service, &shown, publish)?;
     Ok(None)
 }
 
@@ -94,14 +96,9 @@ fn ports(service: &Value, pod: Option<&Value>) -> Value {
     let ports: Vec<Value> = tree::list(service, &["spec", "ports"])
         .iter()
         .filter_map(|port| {
-            let protocol = tree::text(port, &["protocol"]);
-            let target = match port.get("targetPort") {
-                Some(Value::String(name)) => named(pod, name, protocol)?,
-                Some(Value::Number(number)) => number.as_i64()?,
-                _ => tree::int(port, &["port"])?,
-            };
-            let mut shown =
-                json!({"name": tree::text(port, &["name"]), "port": target, "protocol": protocol});
+            let (name, protocol) = (tree::text(port, &["name"]), tree::text(port, &["protocol"]));
+            let target = target_port(port, pod)?;
+            let mut shown = json!({"name": name, "port": target, "protocol": protocol});
             if let Some(application) = port.get("appProtocol") {
                 tree::set(&mut shown, &["appProtocol"], application.clone());
             }
@@ -109,6 +106,15 @@ fn ports(service: &Value, pod: Option<&Value>) -> Value {
         })
         .collect();
     ports.into()
+}
+
+/// Returns the port of a pod that a Service's port refers to.
+pub(super) fn target_port(port: &Value, pod: &Value) -> Option<i64> {
+    match port.get("targetPort") {
+        Some(Value::String(name)) => named(pod, name, tree::text(port, &["protocol"])),
+        Some(Value::Number(number)) => number.as_i64(),
+        _ => tree::int(port, &["port"]),
+    }
 }
 
 fn named(pod: &Value, name: &str, protocol: &str) -> Option<i64> {

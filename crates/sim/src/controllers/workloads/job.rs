@@ -187,6 +187,9 @@ impl Sync<'_> {
         };
         let mut made = 0;
         for at in places {
+            if state.is_paused() {
+                break;
+            }
             self.make_pod(state, at)?;
             made += 1;
         }

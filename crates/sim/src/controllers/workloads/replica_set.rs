@@ -33,9 +33,7 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
     } else {
         manage(state, index, &set, &active).err()
     };
-    // A write that waits for a webhook has not failed.
-    let reported = failure.as_ref().filter(|failure| !failure.is_webhook_pending());
-    let requeue_at = report(state, set, &active, terminating, reported)?;
+    let requeue_at = report(state, set, &active, terminating, failure.as_ref())?;
     failure.map_or(Ok(requeue_at), Err)
 }
 
@@ -45,6 +43,9 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     let name = format!("{}-", tree::text(set, &["metadata", "name"]));
     let namespace = tree::text(set, &["metadata", "namespace"]);
     for _ in active.len()..want.min(active.len() + BURST) {
+        if state.is_paused() {
+            return Ok(());
+        }
         let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
         match ACTOR.create(
             state,
@@ -193,6 +194,8 @@ fn conditions(set: &Value, active: usize, failure: Option<&Status>, now: Instant
     let mut conditions = tree::list(set, &["status", "conditions"]).to_vec();
     let known = condition::find(&conditions, "ReplicaFailure").is_some();
     match failure {
+        // A write that waits for a webhook has neither failed nor succeeded.
+        Some(failure) if failure.is_webhook_pending() => {}
         Some(failure) if !known => {
             let want = tree::int(set, &["spec", "replicas"]).unwrap_or(1);
             let short = i64::try_from(active).is_ok_and(|active| active < want);

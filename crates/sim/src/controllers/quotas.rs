@@ -1,0 +1,131 @@
+//! Resource quotas: computes their status when they change and when a counted object is deleted or ends.
+//! New objects are counted by the admission plugin.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Controller;
+use crate::object::Object;
+use crate::quota::{self, Amounts};
+use crate::resource::Resource;
+use crate::schema::Quantity;
+use crate::state::State;
+use crate::store::EventKind;
+use crate::tree;
+use crate::write;
+
+/// The controller for resource quotas.
+#[derive(Debug, Default)]
+pub struct Quotas {
+    seen: u64,
+}
+
+impl Controller for Quotas {
+    fn name(&self) -> &'static str {
+        "resourcequota-controller"
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let since = std::mem::replace(&mut self.seen, state.store.version());
+        if since == self.seen || state.store.count(quota::TABLE) == 0 {
+            return false;
+        }
+        let namespaces = affected_namespaces(state, since);
+        let mut busy = false;
+        for namespace in namespaces {
+            busy |= recount(state, &namespace);
+        }
+        busy
+    }
+}
+
+/// Returns the namespaces whose quotas changed or whose usage may have decreased.
+fn affected_namespaces(state: &State, since: u64) -> BTreeSet<Box<str>> {
+    let mut found = BTreeSet::new();
+    for table in state.store.changed_since(since) {
+        let events = state
+            .store
+            .history(&table)
+            .and_then(|history| history.after(since));
+        let Some(events) = events else {
+            // The history has been compacted: check all quotas.
+            let quotas = state.store.all(quota::TABLE);
+            return quotas.map(|object| object.meta().namespace.clone()).collect();
+        };
+        let is_quota = &*table == quota::TABLE;
+        let affected = events.filter(|event| {
+            is_quota || event.kind == EventKind::Deleted || (&*table == "pods" && has_ended(&event.object))
+        });
+        found.extend(affected.map(|event| event.object.meta().namespace.clone()));
+    }
+    found.remove("");
+    found
+}
+
+fn has_ended(pod: &Object) -> bool {
+    matches!(pod.field("status.phase"), Some("Succeeded" | "Failed"))
+}
+
+/// Updates the quotas of a namespace; returns whether one changed.
+fn recount(state: &mut State, namespace: &str) -> bool {
+    let quotas: Vec<Value> = state
+        .store
+        .range(quota::TABLE, namespace, None)
+        .map(|(_, object)| object.packed())
+        .collect();
+    let Some(resource) = state.resources.preferred("", quota::TABLE).cloned() else {
+        return false;
+    };
+    let mut busy = false;
+    for mut quota in quotas {
+        let status = status(state, namespace, &quota);
+        if quota.get("status") != Some(&status) {
+            tree::set(&mut quota, &["status"], status);
+            write::persist(state, &resource, quota);
+            busy = true;
+        }
+    }
+    busy
+}
+
+fn status(state: &State, namespace: &str, quota: &Value) -> Value {
+    let hard = quota::amounts(tree::get(quota, &["spec", "hard"]));
+    let mut used = Amounts::new();
+    let resources: Vec<Arc<Resource>> = state
+        .resources
+        .tables()
+        .filter(|resource| resource.namespaced)
+        .cloned()
+        .collect();
+    for resource in resources {
+        let names = quota::matching(&hard, &resource);
+        if names.is_empty() {
+            continue;
+        }
+        let total = total(state, namespace, quota, &resource);
+        used.extend(names.into_iter().map(|name| {
+            let amount = total.get(&name).copied().unwrap_or(Quantity::ZERO);
+            (name, amount)
+        }));
+    }
+    json!({"hard": shown(&hard), "used": shown(&used)})
+}
+
+/// Returns the usage of all objects of a kind in a namespace that the quota selects.
+fn total(state: &State, namespace: &str, quota: &Value, resource: &Resource) -> Amounts {
+    let mut total = Amounts::new();
+    for (_, object) in state.store.range(&resource.table, namespace, None) {
+        let value = object.packed();
+        if quota::selects(quota, resource, &value) {
+            quota::add(&mut total, &quota::usage(state, resource, &value));
+        }
+    }
+    total
+}
+
+fn shown(amounts: &Amounts) -> Map<String, Value> {
+    let entry = |(name, amount): (&String, &Quantity)| (name.clone(), json!(amount.to_string()));
+    amounts.iter().map(entry).collect()
+}

@@ -1,0 +1,214 @@
+//! Taints with the effect `NoExecute`: evicts the pods of a node that do not tolerate them, after the time
+//! that their tolerations allow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Controller;
+use crate::clock::Instant;
+use crate::context::Context;
+use crate::events::{self, NewEvent};
+use crate::object::Object;
+use crate::script::{PodCondition, covers};
+use crate::state::State;
+use crate::store::EventKind;
+use crate::tree;
+use crate::write::{self, DeleteOptions, Target};
+
+const ACTOR: &str = "taint-eviction-controller";
+const PODS: &str = "pods";
+const NODES: &str = "nodes";
+
+/// The controller for taints with the effect `NoExecute`.
+#[derive(Debug, Default)]
+pub struct Taints {
+    seen: u64,
+    /// The taints with this effect, by node.
+    taints: BTreeMap<Box<str>, Vec<Value>>,
+    /// When pods are evicted.
+    evictions: BTreeMap<Box<str>, Instant>,
+}
+
+impl Controller for Taints {
+    fn name(&self) -> &'static str {
+        ACTOR
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let before = state.store.version();
+        if before != self.seen {
+            for key in self.changed_pods(state) {
+                self.check_pod(state, &key);
+            }
+            self.seen = before;
+        }
+        let now = state.now();
+        let due: Vec<Box<str>> = self
+            .evictions
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            self.evictions.remove(&key);
+            evict(state, &key);
+        }
+        state.store.version() != before
+    }
+
+    fn next(&self, _state: &State) -> Option<Instant> {
+        self.evictions.values().min().copied()
+    }
+}
+
+impl Taints {
+    /// Returns the pods to check: changed pods on tainted nodes, and all pods of nodes whose taints changed.
+    fn changed_pods(&mut self, state: &State) -> BTreeSet<Box<str>> {
+        let nodes = self.update_nodes(state);
+        let mut keys = BTreeSet::new();
+        let on_node = |object: &Object, node: &str| object.field("spec.nodeName") == Some(node);
+        for node in &nodes {
+            let pods = state.store.all(PODS).filter(|object| on_node(object, node));
+            keys.extend(pods.map(|object| Box::from(object.key())));
+        }
+        if self.taints.is_empty() && self.evictions.is_empty() {
+            return keys;
+        }
+        match state.store.history(PODS).map(|history| history.after(self.seen)) {
+            None => {}
+            Some(Some(events)) => keys.extend(events.map(|event| Box::from(event.object.key()))),
+            Some(None) => keys.extend(state.store.all(PODS).map(|object| Box::from(object.key()))),
+        }
+        keys
+    }
+
+    /// Reads changed nodes; returns those whose taints changed.
+    fn update_nodes(&mut self, state: &State) -> BTreeSet<Box<str>> {
+        let Some(history) = state.store.history(NODES) else {
+            return BTreeSet::new();
+        };
+        if history.last_version() <= self.seen {
+            return BTreeSet::new();
+        }
+        let mut current: BTreeMap<Box<str>, Option<Arc<Object>>> = BTreeMap::new();
+        match history.after(self.seen) {
+            Some(events) => current.extend(events.map(|event| {
+                let object = (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object));
+                (event.object.meta().name.clone(), object)
+            })),
+            None => {
+                current.extend(self.taints.keys().map(|name| (name.clone(), None)));
+                let nodes = state.store.all(NODES);
+                current.extend(nodes.map(|object| (object.meta().name.clone(), Some(Arc::clone(object)))));
+            }
+        }
+        let mut changed = BTreeSet::new();
+        for (name, object) in current {
+            let taints = object.map_or(Vec::new(), |object| no_execute_taints(&object.packed()));
+            let old = if taints.is_empty() {
+                self.taints.remove(&name)
+            } else {
+                self.taints.insert(name.clone(), taints.clone())
+            };
+            if old.unwrap_or_default() != taints {
+                changed.insert(name);
+            }
+        }
+        changed
+    }
+
+    /// Schedules, keeps or cancels the eviction of a pod.
+    fn check_pod(&mut self, state: &State, key: &str) {
+        let object = state
+            .store
+            .get(PODS, key)
+            .filter(|object| !object.meta().deleting);
+        let taints = object
+            .and_then(|object| self.taints.get(object.field("spec.nodeName").unwrap_or("")))
+            .map_or(&[][..], Vec::as_slice);
+        let (Some(object), false) = (object, taints.is_empty()) else {
+            self.evictions.remove(key);
+            return;
+        };
+        match tolerated_for(&object.packed(), taints) {
+            Tolerated::Forever => drop(self.evictions.remove(key)),
+            Tolerated::Seconds(seconds) => {
+                let at = state.now().plus_seconds(seconds);
+                self.evictions.entry(key.into()).or_insert(at);
+            }
+            Tolerated::No => drop(self.evictions.insert(key.into(), state.now())),
+        }
+    }
+}
+
+fn no_execute_taints(node: &Value) -> Vec<Value> {
+    let taints = tree::list(node, &["spec", "taints"]).iter();
+    let effective = taints.filter(|taint| tree::text(taint, &["effect"]) == "NoExecute");
+    effective.cloned().collect()
+}
+
+/// How long a pod tolerates the taints of its node.
+enum Tolerated {
+    No,
+    Seconds(i64),
+    Forever,
+}
+
+fn tolerated_for(pod: &Value, taints: &[Value]) -> Tolerated {
+    let tolerations = tree::list(pod, &["spec", "tolerations"]);
+    let mut shortest: Option<i64> = None;
+    for taint in taints {
+        let Some(toleration) = tolerations.iter().find(|one| covers(one, taint)) else {
+            return Tolerated::No;
+        };
+        if let Some(seconds) = tree::int(toleration, &["tolerationSeconds"]) {
+            shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
+        }
+    }
+    match shortest {
+        None => Tolerated::Forever,
+        Some(seconds) if seconds <= 0 => Tolerated::No,
+        Some(seconds) => Tolerated::Seconds(seconds),
+    }
+}
+
+/// Records the reason in the pod's status and deletes the pod.
+fn evict(state: &mut State, key: &str) {
+    let (Some(pods), Some(object)) = (
+        state.resources.preferred("", PODS).cloned(),
+        state.store.get(PODS, key).cloned(),
+    ) else {
+        return;
+    };
+    let target = Target {
+        resource: &pods,
+        namespace: &object.meta().namespace,
+        name: &object.meta().name,
+    };
+    let text = format!("Marking for deletion Pod {key}");
+    let pod = object.packed();
+    events::record(
+        state,
+        &NewEvent::normal(ACTOR, &pod, "TaintManagerEviction", &text),
+    );
+    let mut context = Context::for_controller(ACTOR);
+    "status".clone_into(&mut context.subresource);
+    let now = state.now();
+    let _ = write::update(state, &target, &mut context, false, &mut |_, live, _| {
+        let mut pod = live.cloned().unwrap_or_default();
+        let condition = PodCondition {
+            reason: "DeletionByTaintManager",
+            message: "Taint manager: deleting due to NoExecute taint",
+            ..PodCondition::new("DisruptionTarget", true)
+        };
+        condition.set(&mut pod, now);
+        Ok(pod)
+    });
+    let options = DeleteOptions {
+        uid: Some(object.meta().uid.to_string()),
+        ..DeleteOptions::default()
+    };
+    let _ = write::delete(state, &target, &options, &mut Context::for_controller(ACTOR));
+}
