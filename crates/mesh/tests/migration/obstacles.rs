@@ -62,7 +62,7 @@ fn workloads_that_cannot_be_injected_are_skipped() {
     assert_eq!(skip_reason(&world, &off), "InjectionDisabled");
     // Skipped only as long as the reason holds.
     world.change_workload(&set, |object| {
-        object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"})
+        object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
     });
     assert_eq!(
         moves(&world.settle()),
