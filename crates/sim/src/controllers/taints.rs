@@ -26,7 +26,7 @@ const NODES: &str = "nodes";
 pub struct Taints {
     seen: u64,
     /// The taints with this effect, by node.
-    taints: BTreeMap<Box<str>, Vec<Value>>,
+    by_node: BTreeMap<Box<str>, Vec<Value>>,
     /// When pods are evicted.
     evictions: BTreeMap<Box<str>, Instant>,
 }
@@ -73,7 +73,7 @@ impl Taints {
             let pods = state.store.all(PODS).filter(|object| on_node(object, node));
             keys.extend(pods.map(|object| Box::from(object.key())));
         }
-        if self.taints.is_empty() && self.evictions.is_empty() {
+        if self.by_node.is_empty() && self.evictions.is_empty() {
             return keys;
         }
         match state.store.history(PODS).map(|history| history.after(self.seen)) {
@@ -93,24 +93,23 @@ impl Taints {
             return BTreeSet::new();
         }
         let mut current: BTreeMap<Box<str>, Option<Arc<Object>>> = BTreeMap::new();
-        match history.after(self.seen) {
-            Some(events) => current.extend(events.map(|event| {
+        if let Some(events) = history.after(self.seen) {
+            current.extend(events.map(|event| {
                 let object = (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object));
                 (event.object.meta().name.clone(), object)
-            })),
-            None => {
-                current.extend(self.taints.keys().map(|name| (name.clone(), None)));
-                let nodes = state.store.all(NODES);
-                current.extend(nodes.map(|object| (object.meta().name.clone(), Some(Arc::clone(object)))));
-            }
+            }));
+        } else {
+            current.extend(self.by_node.keys().map(|name| (name.clone(), None)));
+            let nodes = state.store.all(NODES);
+            current.extend(nodes.map(|object| (object.meta().name.clone(), Some(Arc::clone(object)))));
         }
         let mut changed = BTreeSet::new();
         for (name, object) in current {
             let taints = object.map_or(Vec::new(), |object| no_execute_taints(&object.packed()));
             let old = if taints.is_empty() {
-                self.taints.remove(&name)
+                self.by_node.remove(&name)
             } else {
-                self.taints.insert(name.clone(), taints.clone())
+                self.by_node.insert(name.clone(), taints.clone())
             };
             if old.unwrap_or_default() != taints {
                 changed.insert(name);
@@ -126,7 +125,7 @@ impl Taints {
             .get(PODS, key)
             .filter(|object| !object.meta().deleting);
         let taints = object
-            .and_then(|object| self.taints.get(object.field("spec.nodeName").unwrap_or("")))
+            .and_then(|object| self.by_node.get(object.field("spec.nodeName").unwrap_or("")))
             .map_or(&[][..], Vec::as_slice);
         let (Some(object), false) = (object, taints.is_empty()) else {
             self.evictions.remove(key);
