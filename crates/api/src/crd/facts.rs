@@ -132,7 +132,7 @@ impl<'a> Facts<'a> {
         for line in &kind.lines {
             if let Some(fields) = line.strip_prefix("oneof ") {
                 rules.push(at_most_one(fields));
-            } else if let Some(rule) = line.strip_prefix("rule ") {
+            } else if let Some(rule) = rule_text(line) {
                 rules.extend(quoted_rule(rule));
             } else {
                 let field = Field::parse(line);
@@ -275,6 +275,11 @@ fn at_most_one(fields: &str) -> Value {
     })
 }
 
+/// Returns the text of a CEL rule. A field may be named `rule` too; a rule begins with a quoted message.
+fn rule_text(line: &str) -> Option<&str> {
+    line.strip_prefix("rule ").filter(|text| text.starts_with('"'))
+}
+
 fn quoted_rule(text: &str) -> Option<Value> {
     let (message, rule) = text.strip_prefix('"')?.split_once("\" ")?;
     Some(json!({"message": message, "rule": rule}))
@@ -320,6 +325,16 @@ mod tests {
             "A",
             &expected,
         );
+    }
+
+    #[test]
+    fn a_field_may_be_named_rule() {
+        let expected = json!({
+            "type": "object",
+            "required": ["rule"],
+            "properties": {"rule": {"type": "string"}},
+        });
+        check("A\n  rule string required\n", "A", &expected);
     }
 
     #[test]

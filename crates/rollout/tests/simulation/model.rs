@@ -208,6 +208,8 @@ impl World {
             let view = ClusterView {
                 labels: cluster.labels.clone(),
                 is_schedulable: true,
+                is_deleted: false,
+                last_error: None,
                 unreachable_since: cluster.down_since,
                 breaker_open_until: None,
                 providers: BTreeSet::from([self.provider]),
@@ -352,7 +354,7 @@ impl World {
                 value: self.metric,
                 samples: None,
             }),
-            Action::Event { .. } => {}
+            Action::Event { .. } | Action::EnsureNamespace(_) => {}
         }
         true
     }
