@@ -13,5 +13,6 @@ pub mod event;
 pub mod kinds;
 pub mod lease;
 pub mod live;
+pub mod remote;
 pub mod survey;
 pub mod write;
