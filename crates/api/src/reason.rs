@@ -188,6 +188,12 @@ vocabulary! {
         ClusterLabelMismatch = "ClusterLabelMismatch",
         /// All clusters can be reached.
         ClustersReachable = "ClustersReachable",
+        /// The Secret of a Cluster does not exist.
+        SecretNotFound = "SecretNotFound",
+        /// The kubeconfig of a Cluster is rejected.
+        InvalidKubeconfig = "InvalidKubeconfig",
+        /// A cluster rejects the credential.
+        CredentialRejected = "CredentialRejected",
         /// A cluster cannot be reached; nothing is changed in it.
         ClusterUnreachable = "ClusterUnreachable",
         /// An object of the same name belongs to another owner; it is not changed.

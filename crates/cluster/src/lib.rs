@@ -16,5 +16,6 @@ pub mod installer;
 pub mod kinds;
 pub mod lease;
 pub mod live;
+pub mod remote;
 pub mod survey;
 pub mod write;

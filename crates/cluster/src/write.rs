@@ -282,6 +282,8 @@ pub enum Body {
     Merge(Value),
     /// A JSON patch.
     Patch(Value),
+    /// A server-side apply.
+    Apply(Value),
 }
 
 impl Body {
@@ -290,11 +292,12 @@ impl Body {
             Self::Json(_) => "application/json",
             Self::Merge(_) => "application/merge-patch+json",
             Self::Patch(_) => "application/json-patch+json",
+            Self::Apply(_) => "application/apply-patch+yaml",
         }
     }
 
     fn into_bytes(self) -> Vec<u8> {
-        let (Self::Json(value) | Self::Merge(value) | Self::Patch(value)) = self;
+        let (Self::Json(value) | Self::Merge(value) | Self::Patch(value) | Self::Apply(value)) = self;
         value.to_string().into_bytes()
     }
 }

@@ -10,6 +10,7 @@
 
 mod clock;
 pub mod config;
+pub mod delivery;
 mod execute;
 pub mod fips;
 mod gauge;

@@ -22,9 +22,11 @@ use mainstay_cluster::write::Writer;
 use mainstay_mesh::plan::Plan;
 use mainstay_mesh::{Library, Settings, Snapshot};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
+use crate::delivery::{Delivery, DeliveryOptions};
 use crate::execute::{Executor, Prober};
 use crate::gauge::Gauges;
 use crate::reconciler::{EnqueueListener, NextPlan, PlanOutcome, Reconciler};
@@ -61,6 +63,8 @@ pub struct Options {
     pub prober: Arc<dyn Prober>,
     /// Inspects every plan, in tests.
     pub inspect: Option<PlanInspector>,
+    /// Options of application delivery; `None` disables it.
+    pub delivery: Option<DeliveryOptions>,
 }
 
 impl Default for Options {
@@ -73,6 +77,7 @@ impl Default for Options {
             observer: Arc::new(()),
             prober: Arc::new(()),
             inspect: None,
+            delivery: None,
         }
     }
 }
@@ -155,9 +160,29 @@ impl Operator {
         let lease_client = guard(self.client.clone(), Fence::open(), meter.clone());
         let lease = self.lease(lease_client, &fence);
         let options = self.options.clone();
+        let _delivery = self.start_delivery(&fence, &meter);
         let executor = self.executor(fence, meter);
         tokio::pin!(stop);
         lead(&executor, lease, &options, stop).await
+    }
+
+    /// Starts application delivery, if it is enabled. It writes only while this process leads, and ends when
+    /// the returned tasks are dropped.
+    fn start_delivery(&self, fence: &Fence, meter: &Meter) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        if let Some(options) = self.options.delivery.clone() {
+            let delivery = Delivery {
+                client: self.client.clone(),
+                fence: fence.clone(),
+                meter: meter.clone(),
+                clock: self.clock.clone(),
+                identity: self.options.identity.clone(),
+                observer: self.options.observer.clone(),
+                options,
+            };
+            tasks.spawn(delivery.run());
+        }
+        tasks
     }
 
     fn lease(&self, client: Client, fence: &Fence) -> Option<Lease> {

@@ -85,6 +85,11 @@ enum Position {
     From(String),
 }
 
+/// Follows `target` forever.
+pub(crate) async fn follow_forever<S: Sink>(client: Client, target: Target, sink: S) {
+    follow(client, target, sink, relist::relist_channel().1).await;
+}
+
 /// Follows `target` forever, and lists it again on request.
 pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, relists: RelistRequests) {
     let mut watch = Watch {

@@ -78,6 +78,8 @@ fn snapshot() -> Snapshot {
     );
     deployment.metadata.finalizers = vec![FINALIZER.into()];
     let view = || ClusterView {
+        is_deleted: false,
+        last_error: None,
         is_schedulable: true,
         providers: BTreeSet::from([Provider::Istio]),
         ..ClusterView::default()

@@ -39,7 +39,7 @@ mod weights;
 pub use diff::{Assignment, Change, Diff, Placements, diff};
 pub use division::{Share, divide};
 pub use error::RenderError;
-pub use names::{apex_service_name, inventory_name, object_name, service_name};
+pub use names::{apex_service_name, inventory_name, label_value, object_name, service_name};
 pub use placement::{Candidate, PlacementError, Selector, select};
 pub use planner::{check_action, plan};
 pub use quantity::{IntOrPercent, QuantityError, RolloutBudget, Rounding};

@@ -272,6 +272,8 @@ impl Model {
             let view = ClusterView {
                 labels: cluster.labels.clone(),
                 is_schedulable: !cluster.is_unschedulable,
+                is_deleted: false,
+                last_error: None,
                 unreachable_since: cluster.down_since,
                 breaker_open_until: None,
                 providers: cluster.providers.clone(),

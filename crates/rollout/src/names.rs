@@ -28,7 +28,7 @@ pub fn service_name(revision: &str, component: &str, components: usize) -> Strin
 
 /// Returns a label value: the name, shortened like an object's. Names of objects may be longer than labels.
 #[must_use]
-pub(crate) fn label_value(name: &str) -> String {
+pub fn label_value(name: &str) -> String {
     shorten(name)
 }
 

@@ -24,6 +24,9 @@ pub struct Plan {
     pub clusters: BTreeMap<String, Vec<Step>>,
     /// Writes to the host cluster that follow.
     pub finish: Vec<Step>,
+    /// Objects that should exist by cluster, whether they are written or not. The executor compares live
+    /// objects with them, see [`crate::snapshot::Observed::is_drifted`].
+    pub desired: BTreeMap<String, Vec<Arc<Manifest>>>,
     /// The status after this plan, written or unchanged.
     pub status: DeploymentStatus,
     /// When the deployment is planned again, besides events.
@@ -75,6 +78,8 @@ pub enum Action {
     RemoveFinalizer(Version),
     /// Replace the inventory of a cluster, in the host cluster. An empty one is deleted.
     WriteInventory(InventoryWrite),
+    /// Create a namespace unless it exists. It is never deleted.
+    EnsureNamespace(String),
     /// Apply an object.
     Apply(Apply),
     /// Set `spec.replicas` of a workload.
@@ -116,6 +121,7 @@ impl fmt::Display for Action {
                     write.objects.len()
                 )
             }
+            Self::EnsureNamespace(name) => write!(f, "create namespace {name} unless it exists"),
             Self::Apply(apply) => match apply.replicas {
                 Some(replicas) => write!(f, "apply {} with {replicas} replicas", apply.manifest.key),
                 None => write!(f, "apply {}", apply.manifest.key),
@@ -145,7 +151,8 @@ pub struct InventoryWrite {
     pub objects: BTreeSet<ObjectKey>,
 }
 
-/// A server-side apply with our field manager, without force.
+/// A server-side apply with our field manager. Only an object of ours is replaced, by force: another client
+/// may own a field that it changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apply {
     /// The object.

@@ -27,6 +27,7 @@ mod target;
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::delivery::{
@@ -34,7 +35,7 @@ use mainstay_api::delivery::{
 };
 use mainstay_api::{Reason, Time};
 
-use crate::manifest::{Identity, PreparedRevision, ServicePorts, prepare_revision};
+use crate::manifest::{Identity, Manifest, PreparedRevision, ServicePorts, prepare_revision};
 use crate::names::{label_value, service_name};
 use crate::plan::{Action, Plan, Requeue, Step};
 use crate::snapshot::{Snapshot, Version};
@@ -136,6 +137,7 @@ impl<'a> Draft<'a> {
             prepare,
             clusters: clusters.steps,
             finish: self.finish,
+            desired: clusters.desired,
             status: self.status,
             requeue,
         }
@@ -148,6 +150,7 @@ struct Clusters {
     prepare: Vec<Step>,
     steps: BTreeMap<String, Vec<Step>>,
     finish: Vec<Step>,
+    desired: BTreeMap<String, Vec<Arc<Manifest>>>,
 }
 
 fn version(metadata: &mainstay_api::ObjectMeta) -> Version {

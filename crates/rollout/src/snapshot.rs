@@ -36,12 +36,16 @@ pub struct ClusterView {
     pub labels: BTreeMap<String, String>,
     /// Whether new workloads may be placed in it.
     pub is_schedulable: bool,
+    /// Whether its Cluster object is gone: nothing is placed in it, and its objects are left behind.
+    pub is_deleted: bool,
     /// Since when it cannot be reached; `None` if it can. While it cannot, `objects` are those last seen.
     pub unreachable_since: Option<Timestamp>,
     /// Until when its circuit breaker is open: no calls are made before.
     pub breaker_open_until: Option<Timestamp>,
     /// Providers that the cluster supports, `Auto` excluded.
     pub providers: BTreeSet<Provider>,
+    /// Message of the last failed write, until one succeeds.
+    pub last_error: Option<String>,
     /// Objects with a label of this deployment or a name that it needs.
     pub objects: BTreeMap<ObjectKey, Observed>,
     /// The inventory of this deployment for the cluster, stored in the host cluster.
@@ -93,7 +97,7 @@ pub struct Observed {
     pub replicas: u32,
     /// Of a workload: pods that exist.
     pub pods: u32,
-    /// Of a workload: available pods. 0 until its controller has observed the current generation.
+    /// Of a workload: available pods.
     pub available: u32,
     /// Of a route: weights by Service, see [`crate::traffic::WEIGHTS`].
     pub weights: BTreeMap<String, u32>,

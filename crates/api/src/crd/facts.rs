@@ -132,9 +132,8 @@ impl<'a> Facts<'a> {
         for line in &kind.lines {
             if let Some(fields) = line.strip_prefix("oneof ") {
                 rules.push(at_most_one(fields));
-            } else if line.starts_with("rule \"") {
-                // Without a quoted message it is a field of this name.
-                rules.extend(line.strip_prefix("rule ").and_then(quoted_rule));
+            } else if let Some(rule) = rule_text(line) {
+                rules.extend(quoted_rule(rule));
             } else {
                 let field = Field::parse(line);
                 if field
@@ -276,6 +275,11 @@ fn at_most_one(fields: &str) -> Value {
     })
 }
 
+/// Returns the text of a CEL rule. A field may be named `rule` too; a rule begins with a quoted message.
+fn rule_text(line: &str) -> Option<&str> {
+    line.strip_prefix("rule ").filter(|text| text.starts_with('"'))
+}
+
 fn quoted_rule(text: &str) -> Option<Value> {
     let (message, rule) = text.strip_prefix('"')?.split_once("\" ")?;
     Some(json!({"message": message, "rule": rule}))
@@ -328,9 +332,9 @@ mod tests {
         let expected = json!({
             "type": "object",
             "required": ["rule"],
-            "properties": {"rule": {"type": "string", "description": "Name of the rule."}},
+            "properties": {"rule": {"type": "string"}},
         });
-        check("A\n  rule string required -- Name of the rule.\n", "A", &expected);
+        check("A\n  rule string required\n", "A", &expected);
     }
 
     #[test]

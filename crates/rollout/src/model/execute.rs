@@ -69,7 +69,7 @@ impl Model {
                 own.for_each(|action| action.status = status.clone());
             }
             Action::Measure(request) => self.measure(request, behavior),
-            Action::Event { .. } => {}
+            Action::Event { .. } | Action::EnsureNamespace(_) => {}
         }
         true
     }

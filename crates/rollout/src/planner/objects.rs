@@ -36,6 +36,7 @@ fn plan_cluster<'a>(
             .then(|| snapshot.deployment.owner_reference()),
         own: label_value(snapshot.deployment.name()),
         wanted: BTreeSet::new(),
+        desired: Vec::new(),
         steps: Vec::new(),
     };
     for cell in state.cells.values() {
@@ -70,6 +71,8 @@ struct Builder<'a> {
     own: String,
     /// Objects that must not be deleted.
     wanted: BTreeSet<&'a ObjectKey>,
+    /// Objects that should exist now.
+    desired: Vec<Arc<Manifest>>,
     steps: Vec<Step>,
 }
 
@@ -135,6 +138,7 @@ impl<'a> Builder<'a> {
 
     /// Applies an object unless the observed one is equal. Foreign objects are never changed.
     fn apply(&mut self, manifest: &Arc<Manifest>, replicas: Option<u32>, outdated: Reason) {
+        self.desired.push(Arc::clone(manifest));
         let observed = self.state.view.objects.get(&manifest.key);
         let (precondition, replicas, reason) = match observed {
             None => (None, replicas, Reason::ObjectMissing),
@@ -210,7 +214,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds what will be applied to the inventory before, and removes what is gone after.
-    fn finish(self, gone: &BTreeSet<&ObjectKey>, clusters: &mut Clusters) {
+    fn finish(mut self, gone: &BTreeSet<&ObjectKey>, clusters: &mut Clusters) {
         let view = self.state.view;
         let known = &view.inventory.objects;
         let applied = self.steps.iter().filter_map(|step| match &step.action {
@@ -219,10 +223,11 @@ impl<'a> Builder<'a> {
         });
         let new: Vec<&ObjectKey> = applied.filter(|key| !known.contains(key)).collect();
         let name = inventory_name(self.snapshot.deployment.name(), &self.state.name);
+        let cluster = self.state.name.clone();
         let write = |objects| {
             Action::WriteInventory(InventoryWrite {
                 name,
-                cluster: self.state.name.clone(),
+                cluster,
                 precondition: view.inventory.version.clone(),
                 objects,
             })
@@ -240,6 +245,15 @@ impl<'a> Builder<'a> {
                 reason: Reason::InventoryReduced,
             });
         }
+        if known.is_empty() && !self.state.name.is_empty() && !self.steps.is_empty() {
+            let namespace = self.snapshot.deployment.namespace().to_owned();
+            let step = Step {
+                action: Action::EnsureNamespace(namespace),
+                reason: Reason::ObjectMissing,
+            };
+            self.steps.insert(0, step);
+        }
+        clusters.desired.insert(self.state.name.clone(), self.desired);
         if !self.steps.is_empty() {
             clusters.steps.insert(self.state.name.clone(), self.steps);
         }

@@ -194,7 +194,7 @@ fn report_placement(draft: &mut Draft<'_>, stage: &Stage<'_>) {
                 replicas: cell.is_managed.then_some(cell.spec),
                 available: Some(cell.available),
                 idle_since: is_idle.then_some(since),
-                last_error: String::new(),
+                last_error: state.view.last_error.clone().unwrap_or_default(),
             });
         }
     }

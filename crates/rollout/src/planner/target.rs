@@ -135,7 +135,7 @@ fn parse_selector(selector: &ClusterSelector) -> Result<Selector, Problem> {
 fn candidates(snapshot: &Snapshot) -> Vec<Candidate> {
     let remote = snapshot.clusters.iter().filter(|(name, _)| !name.is_empty());
     remote
-        .filter(|(_, view)| !is_lost(snapshot, view))
+        .filter(|(_, view)| !view.is_deleted && !is_lost(snapshot, view))
         .map(|(name, view)| Candidate {
             name: name.clone(),
             labels: view.labels.clone(),

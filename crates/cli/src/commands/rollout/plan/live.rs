@@ -65,10 +65,10 @@ pub(super) fn from_snapshot(
     let objects = mainstay_sim::snapshot::read_path(path).map_err(unreadable)?;
     let found: Vec<ApplicationDeployment> = of_kind(&objects)?;
     let names = found.iter().map(Resource::name).collect::<Vec<_>>().join(", ");
-    let mut named = found
+    let mut matching = found
         .into_iter()
         .filter(|one| name.is_none_or(|name| one.name() == name));
-    let (Some(deployment), None) = (named.next(), named.next()) else {
+    let (Some(deployment), None) = (matching.next(), matching.next()) else {
         let message = match name {
             Some(name) => format!("{}: one applicationdeployment {name:?} expected", path.display()),
             None => format!("{}: one applicationdeployment expected", path.display()),

@@ -1,0 +1,120 @@
+//! Renders components: built-in ones by `mainstay-rollout`, Helm charts by our own engine.
+//!
+//! A chart is part of the Application, as the base64 text of a packaged chart. It is rendered without a clock
+//! and without randomness, so that the same Application always has the same revision.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_api::delivery::{Application, Component, RenderedComponent, component_type};
+use mainstay_chart::{
+    ChartError, Dialect, PrepareOptions, RenderOptions, load_archive, prepare, render, sort_manifests,
+};
+use mainstay_rollout::revision::render_component;
+use mainstay_template::NoHost;
+use mainstay_yaml::{Budget, Map, Numbers, Options, parse_json_map, parse_with, to_json};
+use serde_json::Value;
+
+const DIALECT: Dialect = Dialect::Helm4;
+
+/// Why a component cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ComponentError {
+    /// The component is invalid.
+    #[error(transparent)]
+    Invalid(#[from] mainstay_rollout::RenderError),
+    /// The properties of a chart are invalid.
+    #[error("component {component:?}: {message}")]
+    Properties {
+        component: String,
+        message: &'static str,
+    },
+    /// The chart cannot be rendered.
+    #[error("component {component:?}: {source}")]
+    Chart {
+        component: String,
+        #[source]
+        source: Box<ChartError>,
+    },
+    /// A rendered template is not valid YAML.
+    #[error("component {component:?}: template {path:?} does not render valid YAML")]
+    Manifest { component: String, path: String },
+}
+
+/// Renders all components of an application.
+pub(crate) fn render_components(application: &Application) -> Result<Vec<RenderedComponent>, ComponentError> {
+    let components = application.spec.components.iter();
+    components
+        .map(|component| {
+            let manifests = match component.kind.as_str() {
+                component_type::HELM => Some(render_chart(application, component)?),
+                _ => None,
+            };
+            Ok(render_component(component, manifests)?)
+        })
+        .collect()
+}
+
+fn render_chart(application: &Application, component: &Component) -> Result<Vec<Value>, ComponentError> {
+    let invalid = |message| ComponentError::Properties {
+        component: component.name.clone(),
+        message,
+    };
+    let properties = &component.properties;
+    let text = properties.get("chart").and_then(Value::as_str);
+    let text = text.ok_or_else(|| invalid("properties.chart is not set"))?;
+    let compact: String = text.split_ascii_whitespace().collect();
+    let bytes = STANDARD.decode(compact);
+    let bytes = bytes.map_err(|_| invalid("properties.chart is not base64"))?;
+    let values = match properties.get("values") {
+        None | Some(Value::Null) => Map::default(),
+        Some(values @ Value::Object(_)) => {
+            let read = parse_json_map(values.to_string(), Numbers::Float, &Budget::default());
+            read.map_err(|_| invalid("properties.values cannot be read"))?
+        }
+        Some(_) => return Err(invalid("properties.values is not a mapping")),
+    };
+    render_archive(application, component, &bytes, &values)
+}
+
+fn render_archive(
+    application: &Application,
+    component: &Component,
+    bytes: &[u8],
+    values: &Map,
+) -> Result<Vec<Value>, ComponentError> {
+    let failed = |source| ComponentError::Chart {
+        component: component.name.clone(),
+        source: Box::new(source),
+    };
+    let mut options = RenderOptions::new(DIALECT);
+    options.release.name.clone_from(&component.name);
+    options.release.namespace = application.namespace().to_owned();
+    let loaded = load_archive(bytes, DIALECT).map_err(failed)?;
+    let preparation = PrepareOptions {
+        dialect: DIALECT,
+        kube_version: options.capabilities.kube_version.clone(),
+        skip_schema: false,
+    };
+    let prepared = prepare(&loaded, values, &preparation, &mut Vec::new()).map_err(failed)?;
+    let rendered = render(&prepared, &options, &mut NoHost).map_err(failed)?;
+    let manifests = sort_manifests(&rendered.files, DIALECT).map_err(failed)?;
+    let mut objects = Vec::new();
+    for manifest in &manifests.generic {
+        let object = read_manifest(manifest.content).ok_or_else(|| ComponentError::Manifest {
+            component: component.name.clone(),
+            path: manifest.path.to_owned(),
+        })?;
+        objects.push(object);
+    }
+    objects.retain(|object| !object.is_null());
+    Ok(objects)
+}
+
+fn read_manifest(content: &[u8]) -> Option<Value> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        ..Options::default()
+    };
+    let value = parse_with(content, &options).ok()?;
+    serde_json::from_str(&to_json(&value).ok()?).ok()
+}

@@ -1,0 +1,341 @@
+//! Writes of our own kinds, events and measurements in the host cluster.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use http::Method;
+use mainstay_api::delivery::{
+    API_VERSION, ApplicationDeployment, FINALIZER, InventoryGroup, InventorySpec, ResourceInventory,
+};
+use mainstay_cluster::connect::MANAGER;
+use mainstay_cluster::write::{Body, WriteError};
+use mainstay_rollout::plan::{Action, InventoryWrite, Step};
+use mainstay_rollout::snapshot::{Measurement, Version};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Executor;
+use super::objects::{delete_options, get};
+use crate::delivery::index::HostKind;
+use crate::delivery::names::Name;
+use crate::delivery::observed::version;
+
+/// Returns the path of an object of our kinds.
+pub(crate) fn host_path(kind: HostKind, name: &Name) -> String {
+    format!("{}/{}", collection(kind, &name.namespace), name.name)
+}
+
+fn collection(kind: HostKind, namespace: &str) -> String {
+    format!("/apis/{API_VERSION}/namespaces/{namespace}/{}", kind.plural())
+}
+
+fn json_of(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// An object of our kinds and the version that a write requires.
+pub(crate) struct HostObject<'a> {
+    pub(crate) kind: HostKind,
+    pub(crate) name: &'a Name,
+    pub(crate) seen: &'a Version,
+}
+
+impl Executor {
+    /// Runs a step in the host cluster.
+    pub(super) async fn run_host_step(
+        &self,
+        deployment: &ApplicationDeployment,
+        step: &Step,
+    ) -> Result<(), WriteError> {
+        let name = Name::new(deployment.namespace(), deployment.name());
+        let object = |seen| HostObject {
+            kind: HostKind::Deployment,
+            name: &name,
+            seen,
+        };
+        match &step.action {
+            Action::AddFinalizer(seen) => self.set_finalizers(object(seen), deployment, true).await?,
+            Action::RemoveFinalizer(seen) => self.set_finalizers(object(seen), deployment, false).await?,
+            Action::WriteInventory(write) => self.write_inventory(deployment, write).await?,
+            Action::WriteStatus(seen, status) => self.write_status(object(seen), json_of(status)).await?,
+            Action::CompleteAction {
+                name: action,
+                version,
+                status,
+            } => {
+                let action = Name::new(deployment.namespace(), action);
+                let object = HostObject {
+                    kind: HostKind::Action,
+                    name: &action,
+                    seen: version,
+                };
+                self.write_status(object, json_of(status)).await?;
+            }
+            Action::Measure(request) => {
+                let results = join_all([self.metrics.query(request)]).await;
+                let now = self.shared.now();
+                for result in results {
+                    let measurement = Measurement {
+                        key: request.key.clone(),
+                        at: now,
+                        value: result.value,
+                        samples: result.samples,
+                    };
+                    self.shared
+                        .with(|index| index.add_measurement(&name, measurement));
+                }
+            }
+            Action::Event { is_warning, message } => {
+                let about = EventSubject::for_deployment(deployment);
+                self.send_event(&about, step.reason.name(), *is_warning, message)
+                    .await;
+            }
+            Action::EnsureNamespace(_) | Action::Apply(_) | Action::Scale(_) | Action::Delete(_) => {}
+        }
+        self.written(step);
+        Ok(())
+    }
+
+    async fn set_finalizers(
+        &self,
+        object: HostObject<'_>,
+        deployment: &ApplicationDeployment,
+        is_added: bool,
+    ) -> Result<(), WriteError> {
+        let others = deployment
+            .metadata
+            .finalizers
+            .iter()
+            .filter(|name| *name != FINALIZER);
+        let mut finalizers: Vec<&str> = others.map(String::as_str).collect();
+        finalizers.extend(is_added.then_some(FINALIZER));
+        let change = json!({"op": "add", "path": "/metadata/finalizers", "value": finalizers});
+        self.patch_host(object, "", change).await
+    }
+
+    /// Replaces the status of an object.
+    pub(crate) async fn write_status(&self, object: HostObject<'_>, status: Value) -> Result<(), WriteError> {
+        let change = json!({"op": "add", "path": "/status", "value": status});
+        self.patch_host(object, "/status", change).await
+    }
+
+    /// Changes exactly this version of an object, and stores the response.
+    pub(crate) async fn patch_host(
+        &self,
+        object: HostObject<'_>,
+        subresource: &str,
+        change: Value,
+    ) -> Result<(), WriteError> {
+        let HostObject { kind, name, seen } = object;
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": seen.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version},
+            change,
+        ]);
+        let path = format!("{}{subresource}?fieldManager={MANAGER}", host_path(kind, name));
+        match self
+            .host
+            .call(Method::PATCH, &path, Some(Body::Patch(patch)))
+            .await
+        {
+            Ok(object) => {
+                self.shared.with(|index| index.observe_host(kind, object));
+                Ok(())
+            }
+            Err(error) => self.read_host_again(kind, name, seen, error).await,
+        }
+    }
+
+    /// Reads an object again after a conflict. Returns the error of the write.
+    async fn read_host_again(
+        &self,
+        kind: HostKind,
+        name: &Name,
+        seen: &Version,
+        error: WriteError,
+    ) -> Result<(), WriteError> {
+        if error.is_stale() {
+            let found = get(&self.host, &host_path(kind, name)).await?;
+            self.shared.with(|index| match found {
+                Some(object) => index.observe_host(kind, object),
+                None => index.remove_host(kind, &gone(name, &seen.uid)),
+            });
+        }
+        Err(error)
+    }
+
+    /// Creates an object of our kinds, and stores the response. One that exists already is read.
+    pub(crate) async fn create_host(
+        &self,
+        kind: HostKind,
+        namespace: &str,
+        body: Value,
+    ) -> Result<(), WriteError> {
+        let name = body
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name = Name::new(namespace, name);
+        let path = format!("{}?fieldManager={MANAGER}", collection(kind, namespace));
+        match self.host.call(Method::POST, &path, Some(Body::Json(body))).await {
+            Ok(object) => {
+                self.shared.with(|index| index.observe_host(kind, object));
+                Ok(())
+            }
+            Err(error) => {
+                self.read_host_again(kind, &name, &Version::default(), error)
+                    .await
+            }
+        }
+    }
+
+    /// Deletes exactly this version of an object.
+    pub(crate) async fn delete_host(&self, object: HostObject<'_>) -> Result<(), WriteError> {
+        let HostObject { kind, name, seen } = object;
+        let body = Body::Json(delete_options(seen));
+        match self
+            .host
+            .call(Method::DELETE, &host_path(kind, name), Some(body))
+            .await
+        {
+            Ok(_) => {
+                let gone = gone(name, &seen.uid);
+                self.shared.with(|index| index.remove_host(kind, &gone));
+                Ok(())
+            }
+            Err(error) if error.is_not_found() => {
+                self.read_host_again(kind, name, seen, error).await.or(Ok(()))
+            }
+            Err(error) => self.read_host_again(kind, name, seen, error).await,
+        }
+    }
+
+    async fn write_inventory(
+        &self,
+        deployment: &ApplicationDeployment,
+        write: &InventoryWrite,
+    ) -> Result<(), WriteError> {
+        let name = Name::new(deployment.namespace(), &write.name);
+        let kind = HostKind::Inventory;
+        let spec = inventory_spec(deployment, write);
+        match &write.precondition {
+            Some(seen) if write.objects.is_empty() => {
+                self.delete_host(HostObject {
+                    kind,
+                    name: &name,
+                    seen,
+                })
+                .await
+            }
+            None if write.objects.is_empty() => Ok(()),
+            Some(seen) => {
+                let change = json!({"op": "add", "path": "/spec", "value": spec});
+                self.patch_host(
+                    HostObject {
+                        kind,
+                        name: &name,
+                        seen,
+                    },
+                    "",
+                    change,
+                )
+                .await
+            }
+            None => {
+                let mut inventory = ResourceInventory::new(&name.namespace, &name.name, spec);
+                inventory
+                    .metadata
+                    .owner_references
+                    .push(deployment.owner_reference());
+                self.create_host(kind, &name.namespace, json_of(&inventory)).await
+            }
+        }
+    }
+
+    /// Sends an event. A failed one is not an error of the plan.
+    pub(crate) async fn send_event(
+        &self,
+        about: &EventSubject<'_>,
+        reason: &str,
+        is_warning: bool,
+        message: &str,
+    ) {
+        let now = self.shared.now();
+        let namespace = &about.name.namespace;
+        let hash =
+            mainstay_rollout::manifest::hash_text(&format!("{} {reason} {message} {now}", about.seen.uid));
+        let name: String = about.name.name.chars().take(200).collect();
+        let note: String = message.chars().take(1000).collect();
+        let body = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": format!("{name}.{hash}"), "namespace": namespace},
+            "eventTime": format!("{now:.6}"),
+            "reportingController": "mainstay",
+            "reportingInstance": self.identity,
+            "action": "Reconcile",
+            "reason": reason,
+            "regarding": {
+                "apiVersion": API_VERSION,
+                "kind": about.kind,
+                "namespace": namespace,
+                "name": about.name.name,
+                "uid": about.seen.uid,
+                "resourceVersion": about.seen.resource_version,
+            },
+            "note": note,
+            "type": if is_warning { "Warning" } else { "Normal" },
+        });
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        if let Err(error) = self.host.call(Method::POST, &path, Some(Body::Json(body))).await {
+            tracing::debug!(error = %error, "cannot send an event");
+        }
+    }
+}
+
+/// The object that an event is about.
+pub(crate) struct EventSubject<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) name: Name,
+    pub(crate) seen: Version,
+}
+
+impl EventSubject<'_> {
+    fn for_deployment(deployment: &ApplicationDeployment) -> Self {
+        Self {
+            kind: "ApplicationDeployment",
+            name: Name::new(deployment.namespace(), deployment.name()),
+            seen: version(&json_of(deployment)),
+        }
+    }
+}
+
+fn gone(name: &Name, uid: &str) -> Value {
+    json!({"metadata": {"namespace": name.namespace, "name": name.name, "uid": uid}})
+}
+
+fn inventory_spec(deployment: &ApplicationDeployment, write: &InventoryWrite) -> InventorySpec {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<String>> = BTreeMap::new();
+    for key in &write.objects {
+        let group = (
+            key.api_version.as_str(),
+            key.kind.as_str(),
+            key.namespace.as_str(),
+        );
+        groups.entry(group).or_default().push(key.name.clone());
+    }
+    let group = |((api_version, kind, namespace), mut names): ((&str, &str, &str), Vec<String>)| {
+        names.sort();
+        InventoryGroup {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            names,
+        }
+    };
+    InventorySpec {
+        deployment_name: deployment.name().to_owned(),
+        cluster_name: write.cluster.clone(),
+        objects: groups.into_iter().map(group).collect(),
+    }
+}

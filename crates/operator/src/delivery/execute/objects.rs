@@ -1,0 +1,181 @@
+//! Writes of generated objects in any cluster.
+
+use http::Method;
+use mainstay_cluster::connect::MANAGER;
+use mainstay_cluster::write::{Body, WriteError, Writer};
+use mainstay_mesh::ErrorClass;
+use mainstay_rollout::manifest::ObjectKey;
+use mainstay_rollout::plan::{Action, Apply, Delete, Scale};
+use mainstay_rollout::snapshot::Version;
+use serde_json::{Value, json};
+
+use super::{Executor, stale};
+use crate::delivery::names::{ClusterKey, ObjectType};
+use crate::delivery::observed::{applied_replicas, apply_body, version};
+
+/// Reads an object; `None` if it does not exist.
+pub(super) async fn get(writer: &Writer, path: &str) -> Result<Option<Value>, WriteError> {
+    match writer.call(Method::GET, path, None).await {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Options of a deletion of exactly this version.
+pub(super) fn delete_options(seen: &Version) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+        "propagationPolicy": "Background",
+    })
+}
+
+fn require_version(body: &mut Value, seen: &Version) {
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        metadata.insert("uid".into(), json!(seen.uid));
+        metadata.insert("resourceVersion".into(), json!(seen.resource_version));
+    }
+}
+
+impl Executor {
+    /// Runs a step on generated objects.
+    pub(super) async fn run_object_step(
+        &self,
+        cluster: &ClusterKey,
+        writer: &Writer,
+        action: &Action,
+    ) -> Result<(), WriteError> {
+        match action {
+            Action::EnsureNamespace(name) => ensure_namespace(writer, name).await,
+            Action::Apply(apply) => self.apply(cluster, writer, apply).await,
+            Action::Scale(scale) => self.scale(cluster, writer, scale).await,
+            Action::Delete(delete) => self.delete(cluster, writer, delete).await,
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, cluster: &ClusterKey, key: &ObjectKey) -> Result<String, WriteError> {
+        let path = self.shared.with(|index| {
+            index
+                .cluster(cluster)
+                .and_then(|state| state.path(key, Some(&key.name)))
+        });
+        path.ok_or_else(|| {
+            let message = format!("the cluster does not serve {} {}", key.api_version, key.kind);
+            WriteError {
+                code: 422,
+                class: ErrorClass::Other,
+                message,
+                retry_after: None,
+            }
+        })
+    }
+
+    /// Stores an object that was read because the known version was outdated.
+    fn refresh(&self, cluster: &ClusterKey, key: &ObjectKey, found: Option<Value>, seen: Option<&Version>) {
+        self.shared.with(|index| match (found, seen) {
+            (Some(object), _) => index.observe_object(cluster, &ObjectType::from(key), object),
+            (None, Some(seen)) => index.remove_object(cluster, key, &seen.uid),
+            (None, None) => {}
+        });
+    }
+
+    /// Applies an object. It is read before: our watches do not show objects of others, and replicas that an
+    /// earlier apply set must be part of this one.
+    async fn apply(&self, cluster: &ClusterKey, writer: &Writer, apply: &Apply) -> Result<(), WriteError> {
+        let key = &apply.manifest.key;
+        let path = self.path(cluster, key)?;
+        let live = get(writer, &path).await?;
+        if live.as_ref().map(version) != apply.precondition {
+            self.refresh(cluster, key, live, apply.precondition.as_ref());
+            return Err(stale("the object was changed"));
+        }
+        let replicas = match &live {
+            Some(live) => applied_replicas(live),
+            None => apply.replicas.map(u64::from),
+        };
+        let mut body = apply_body(&apply.manifest, apply.owner.as_ref(), replicas);
+        let mut query = format!("fieldManager={MANAGER}");
+        if let Some(seen) = &apply.precondition {
+            require_version(&mut body, seen);
+            query.push_str("&force=true");
+        }
+        let applied = writer
+            .call(Method::PATCH, &format!("{path}?{query}"), Some(Body::Apply(body)))
+            .await?;
+        self.shared
+            .with(|index| index.observe_applied(cluster, key, applied));
+        Ok(())
+    }
+
+    async fn scale(&self, cluster: &ClusterKey, writer: &Writer, scale: &Scale) -> Result<(), WriteError> {
+        let path = self.path(cluster, &scale.key)?;
+        let mut body = json!({"metadata": {}, "spec": {"replicas": scale.replicas}});
+        require_version(&mut body, &scale.precondition);
+        let patch = format!("{path}?fieldManager={MANAGER}");
+        match writer.call(Method::PATCH, &patch, Some(Body::Merge(body))).await {
+            Ok(object) => {
+                self.refresh(cluster, &scale.key, Some(object), None);
+                Ok(())
+            }
+            Err(error) => {
+                self.read_again(cluster, writer, &scale.key, &scale.precondition, error)
+                    .await
+            }
+        }
+    }
+
+    async fn delete(&self, cluster: &ClusterKey, writer: &Writer, delete: &Delete) -> Result<(), WriteError> {
+        let path = self.path(cluster, &delete.key)?;
+        let body = Body::Json(delete_options(&delete.precondition));
+        match writer.call(Method::DELETE, &path, Some(body)).await {
+            Ok(object) if object.pointer("/metadata/deletionTimestamp").is_some() => {
+                self.refresh(cluster, &delete.key, Some(object), None);
+                Ok(())
+            }
+            Ok(_) => {
+                self.refresh(cluster, &delete.key, None, Some(&delete.precondition));
+                Ok(())
+            }
+            Err(error) => {
+                self.read_again(cluster, writer, &delete.key, &delete.precondition, error)
+                    .await
+            }
+        }
+    }
+
+    /// Reads an object after a conflict. Returns the error of the write.
+    async fn read_again(
+        &self,
+        cluster: &ClusterKey,
+        writer: &Writer,
+        key: &ObjectKey,
+        seen: &Version,
+        error: WriteError,
+    ) -> Result<(), WriteError> {
+        if error.is_stale() {
+            let path = self.path(cluster, key)?;
+            let found = get(writer, &path).await?;
+            self.refresh(cluster, key, found, Some(seen));
+        }
+        Err(error)
+    }
+}
+
+/// Creates a namespace unless it exists. It is never deleted.
+async fn ensure_namespace(writer: &Writer, name: &str) -> Result<(), WriteError> {
+    if get(writer, &format!("/api/v1/namespaces/{name}"))
+        .await?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let path = format!("/api/v1/namespaces?fieldManager={MANAGER}");
+    match writer.call(Method::POST, &path, Some(Body::Json(body))).await {
+        Err(error) if error.code != 409 => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Names of what the delivery controllers work on.
+
+use std::fmt;
+
+/// Namespace and name of an object in the host cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Name {
+    /// Creates a name.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// An object that is reconciled.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A Cluster: its health.
+    Cluster(Name),
+    /// An Application: its revisions.
+    Application(Name),
+    /// An `ApplicationDeployment`: its objects in all clusters.
+    Deployment(Name),
+}
+
+impl Subject {
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Cluster(_) => "Cluster",
+            Self::Application(_) => "Application",
+            Self::Deployment(_) => "ApplicationDeployment",
+        }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        let (Self::Cluster(name) | Self::Application(name) | Self::Deployment(name)) = self;
+        name
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.name())
+    }
+}
+
+/// A cluster that objects are applied in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClusterKey {
+    /// The cluster of the controllers.
+    Host,
+    /// The cluster of a Cluster object.
+    Remote(Name),
+}
+
+impl ClusterKey {
+    /// Returns the key of the cluster that a deployment in `namespace` calls `name`; empty is the host.
+    #[must_use]
+    pub fn for_name(namespace: &str, name: &str) -> Self {
+        if name.is_empty() {
+            Self::Host
+        } else {
+            Self::Remote(Name::new(namespace, name))
+        }
+    }
+}
+
+impl fmt::Display for ClusterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::Remote(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Group, version and kind of objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectType {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl ObjectType {
+    /// Creates a type.
+    #[must_use]
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        }
+    }
+
+    /// Returns the API path of the group and version.
+    #[must_use]
+    pub fn root(&self) -> String {
+        if self.api_version.contains('/') {
+            format!("/apis/{}", self.api_version)
+        } else {
+            format!("/api/{}", self.api_version)
+        }
+    }
+}
+
+impl From<&mainstay_rollout::manifest::ObjectKey> for ObjectType {
+    fn from(key: &mainstay_rollout::manifest::ObjectKey) -> Self {
+        Self::new(&key.api_version, &key.kind)
+    }
+}

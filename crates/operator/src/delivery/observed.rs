@@ -1,0 +1,187 @@
+//! Reads what the planner needs from live objects, and builds the bodies of applies.
+
+use mainstay_api::OwnerReference;
+use mainstay_api::delivery::{DEPLOYMENT_LABEL, MANIFEST_HASH, REVISION_LABEL};
+use mainstay_cluster::compare::difference;
+use mainstay_cluster::connect::MANAGER;
+use mainstay_rollout::manifest::{Manifest, ObjectKey, Role};
+use mainstay_rollout::snapshot::{Observed, Version};
+use mainstay_rollout::traffic::{WEIGHTS, parse_weights};
+use serde_json::{Value, json};
+
+use super::names::ObjectType;
+
+/// Returns the text at a JSON pointer, or an empty one.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn entry<'a>(object: &'a Value, map: &str, name: &str) -> Option<&'a str> {
+    object.pointer(map)?.get(name)?.as_str()
+}
+
+fn number(object: &Value, pointer: &str) -> u64 {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .unwrap_or_default()
+}
+
+fn count(object: &Value, pointer: &str) -> u32 {
+    u32::try_from(number(object, pointer)).unwrap_or(u32::MAX)
+}
+
+/// Returns the version of an object.
+pub(crate) fn version(object: &Value) -> Version {
+    Version {
+        uid: text(object, "/metadata/uid").to_owned(),
+        resource_version: text(object, "/metadata/resourceVersion").to_owned(),
+    }
+}
+
+/// Returns the key of an object. Items of a list lack their kind, so it is given.
+pub(crate) fn object_key(kind: &ObjectType, object: &Value) -> ObjectKey {
+    ObjectKey {
+        name: text(object, "/metadata/name").to_owned(),
+        kind: kind.kind.clone(),
+        namespace: text(object, "/metadata/namespace").to_owned(),
+        api_version: kind.api_version.clone(),
+    }
+}
+
+/// Returns what the planner needs of an object. Drift is not known yet.
+pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
+    let label = |name| entry(object, "/metadata/labels", name).map(str::to_owned);
+    let mut observed = Observed {
+        version: version(object),
+        deployment: label(DEPLOYMENT_LABEL),
+        revision: label(REVISION_LABEL),
+        hash: entry(object, "/metadata/annotations", MANIFEST_HASH).map(str::to_owned),
+        is_deleting: object.pointer("/metadata/deletionTimestamp").is_some(),
+        ..Observed::default()
+    };
+    match Role::for_kind(kind) {
+        Role::Workload => observe_workload(object, &mut observed),
+        Role::Route => {
+            let weights = entry(object, "/metadata/annotations", WEIGHTS).and_then(parse_weights);
+            observed.weights = weights.unwrap_or_default();
+            observed.is_accepted = kind != "HTTPRoute" || is_route_accepted(object);
+        }
+        Role::Support => {}
+    }
+    observed
+}
+
+fn observe_workload(object: &Value, observed: &mut Observed) {
+    let default = if object.pointer("/spec/replicas").is_some() {
+        0
+    } else {
+        1
+    };
+    observed.replicas = count(object, "/spec/replicas").max(default);
+    observed.available = count(object, "/status/availableReplicas");
+    observed.pods = count(object, "/status/replicas");
+    let is_current = number(object, "/status/observedGeneration") >= number(object, "/metadata/generation");
+    if !is_current {
+        // Pods may exist that the status does not count yet.
+        observed.pods = observed.pods.max(1);
+    }
+}
+
+/// Whether every parent that responded accepts the current generation of an `HTTPRoute`, and one does.
+fn is_route_accepted(route: &Value) -> bool {
+    let generation = number(route, "/metadata/generation");
+    let parents = route.pointer("/status/parents").and_then(Value::as_array);
+    let parents = parents.map(Vec::as_slice).unwrap_or_default();
+    let is_accepted = |parent: &Value| {
+        let conditions = parent.get("conditions").and_then(Value::as_array);
+        conditions.into_iter().flatten().any(|condition| {
+            text(condition, "/type") == "Accepted"
+                && text(condition, "/status") == "True"
+                && number(condition, "/observedGeneration") >= generation
+        })
+    };
+    !parents.is_empty() && parents.iter().all(is_accepted)
+}
+
+/// Returns the body of an apply, without a precondition.
+pub(crate) fn apply_body(
+    manifest: &Manifest,
+    owner: Option<&OwnerReference>,
+    replicas: Option<u64>,
+) -> Value {
+    let mut body = manifest.object.clone();
+    if let (Some(owner), Some(Value::Object(metadata))) = (owner, body.get_mut("metadata")) {
+        metadata.insert("ownerReferences".into(), json!([owner]));
+    }
+    if let (Some(replicas), Some(Value::Object(spec))) = (replicas, body.get_mut("spec")) {
+        spec.insert("replicas".into(), json!(replicas));
+    }
+    body
+}
+
+/// Returns the replicas of a workload if our last apply set them and no one changed them since. An apply
+/// without them would remove the field, and the default is 1.
+pub(crate) fn applied_replicas(live: &Value) -> Option<u64> {
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let is_ours = |entry: &&Value| {
+        text(entry, "/manager") == MANAGER
+            && text(entry, "/operation") == "Apply"
+            && text(entry, "/subresource").is_empty()
+    };
+    let own = entries.iter().find(is_ours)?;
+    own.pointer("/fieldsV1/f:spec/f:replicas")?;
+    live.pointer("/spec/replicas")?.as_u64()
+}
+
+/// Whether another client changed a field that we applied.
+pub(crate) fn is_drifted(manifest: &Manifest, owner: Option<&OwnerReference>, live: &Value) -> bool {
+    let body = apply_body(manifest, owner, applied_replicas(live));
+    difference(&body, live, MANAGER).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_that_was_not_observed_yet_may_have_pods() {
+        let object = json!({
+            "metadata": {"generation": 2, "labels": {DEPLOYMENT_LABEL: "shop"}},
+            "spec": {"replicas": 0},
+            "status": {"observedGeneration": 1, "availableReplicas": 0},
+        });
+        let observed = observe("Deployment", &object);
+        assert_eq!((observed.replicas, observed.pods, observed.available), (0, 1, 0));
+        assert_eq!(observed.deployment.as_deref(), Some("shop"));
+    }
+
+    #[test]
+    fn a_route_is_accepted_for_its_current_generation_only() {
+        let route = |generation: u64, status: &str| {
+            json!({"metadata": {"generation": 3}, "status": {"parents": [{"conditions": [
+                {"type": "Accepted", "status": status, "observedGeneration": generation},
+            ]}]}})
+        };
+        let is_accepted = |object: &Value| observe("HTTPRoute", object).is_accepted;
+        assert!(is_accepted(&route(3, "True")));
+        assert!(!is_accepted(&route(2, "True")));
+        assert!(!is_accepted(&route(3, "False")));
+        assert!(!is_accepted(&json!({"metadata": {}})));
+        assert!(observe("VirtualService", &json!({"metadata": {}})).is_accepted);
+    }
+
+    #[test]
+    fn replicas_are_applied_again_only_while_they_are_ours() {
+        let live = |operation: &str| {
+            json!({"metadata": {"managedFields": [
+                {"manager": MANAGER, "operation": operation, "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+            ]}, "spec": {"replicas": 4}})
+        };
+        assert_eq!(applied_replicas(&live("Apply")), Some(4));
+        assert_eq!(applied_replicas(&live("Update")), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Subjects that wait to be planned, by time. A subject is planned by one task at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::names::Subject;
+
+/// First pause after a failure; it doubles.
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
+/// Longest pause after failures.
+const MAX_BACKOFF: Duration = Duration::from_mins(2);
+
+/// Returns the pause after this many failures in a row.
+pub(crate) fn backoff(failures: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
+    MIN_BACKOFF.saturating_mul(factor).min(MAX_BACKOFF)
+}
+
+/// The work queue.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    due: BTreeMap<Subject, Timestamp>,
+    running: BTreeSet<Subject>,
+    failures: BTreeMap<Subject, u32>,
+    enqueued: u64,
+}
+
+impl Queue {
+    /// Enqueues a subject, at `at` or earlier if it is queued for an earlier time.
+    pub(crate) fn enqueue(&mut self, subject: Subject, at: Timestamp) {
+        let due = self.due.entry(subject).or_insert(at);
+        *due = at.min(*due);
+        self.enqueued += 1;
+    }
+
+    /// Starts the subject that has been due for longest.
+    pub(crate) fn start_next(&mut self, now: Timestamp) -> Option<Subject> {
+        let waiting = self
+            .due
+            .iter()
+            .filter(|(subject, at)| **at <= now && !self.running.contains(subject));
+        let subject = waiting.min_by_key(|(_, at)| **at)?.0.clone();
+        self.due.remove(&subject);
+        self.running.insert(subject.clone());
+        Some(subject)
+    }
+
+    /// Ends the work on a subject that succeeded.
+    pub(crate) fn succeed(&mut self, subject: &Subject) {
+        self.running.remove(subject);
+        self.failures.remove(subject);
+    }
+
+    /// Ends the work on a subject that failed, and enqueues it after a pause.
+    pub(crate) fn fail(&mut self, subject: &Subject, now: Timestamp) {
+        self.running.remove(subject);
+        let failures = self.failures.entry(subject.clone()).or_default();
+        *failures += 1;
+        let at = now.checked_add(backoff(*failures)).unwrap_or(Timestamp::MAX);
+        self.enqueue(subject.clone(), at);
+    }
+
+    /// Returns when the next subject that is not running is due.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let waiting = self
+            .due
+            .iter()
+            .filter(|(subject, _)| !self.running.contains(subject));
+        waiting.map(|(_, at)| *at).min()
+    }
+
+    /// Number of calls of [`Queue::enqueue`], to notice new work.
+    pub(crate) fn enqueue_count(&self) -> u64 {
+        self.enqueued
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::names::Name;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn subject(name: &str) -> Subject {
+        Subject::Deployment(Name::new("a", name))
+    }
+
+    #[test]
+    fn a_running_subject_waits_until_it_has_ended() {
+        let mut queue = Queue::default();
+        queue.enqueue(subject("x"), at(5));
+        assert_eq!(queue.start_next(at(4)), None, "not due");
+        assert_eq!(queue.start_next(at(5)), Some(subject("x")));
+        queue.enqueue(subject("x"), at(5));
+        assert_eq!(queue.start_next(at(9)), None, "running");
+        queue.succeed(&subject("x"));
+        assert_eq!(queue.start_next(at(9)), Some(subject("x")));
+    }
+
+    #[test]
+    fn failures_back_off_and_success_resets() {
+        let mut queue = Queue::default();
+        for (second, pause) in [(0, 500), (10, 1000), (20, 2000)] {
+            queue.enqueue(subject("x"), at(second));
+            assert!(queue.start_next(at(second)).is_some());
+            queue.fail(&subject("x"), at(second));
+            let due = queue.next_due().unwrap();
+            assert_eq!(due.duration_since(at(second)).as_millis(), pause);
+            queue.enqueue(subject("x"), at(second + 9));
+            assert!(queue.start_next(at(second + 9)).is_some());
+            queue.running.clear();
+        }
+        assert_eq!(backoff(40), MAX_BACKOFF);
+    }
+}

@@ -1,0 +1,169 @@
+//! Reconciles one subject: reads the index, plans and executes.
+
+use mainstay_api::delivery::{ApplicationDeployment, ApplicationRevision};
+use mainstay_cluster::write::WriteError;
+use mainstay_rollout::plan::Requeue;
+use mainstay_rollout::snapshot::Version;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::plan_deployment;
+use crate::delivery::application::{ApplicationAction, ApplicationInput, plan_application};
+use crate::delivery::chart::render_components;
+use crate::delivery::cluster::plan_cluster;
+use crate::delivery::execute::{EventSubject, Executor, HostObject, Outcome, outcome};
+use crate::delivery::index::HostKind;
+use crate::delivery::names::{ClusterKey, Name};
+
+fn version(metadata: &mainstay_api::ObjectMeta) -> Version {
+    Version {
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+    }
+}
+
+fn json_of(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn result(done: Result<(), WriteError>) -> Outcome {
+    done.map_or_else(|error| outcome(&error), |()| Outcome::Succeeded)
+}
+
+impl Executor {
+    /// Plans and executes a deployment.
+    pub(super) async fn reconcile_deployment(&self, name: &Name) -> (Outcome, Requeue) {
+        let now = self.shared.now();
+        match plan_deployment(&self.shared, name, now) {
+            None => (Outcome::Succeeded, Requeue::OnEvent),
+            Some((deployment, plan)) => (self.execute(&deployment, &plan).await, plan.requeue),
+        }
+    }
+
+    /// Writes the health of a cluster into its status.
+    pub(super) async fn reconcile_cluster(&self, name: &Name) -> Outcome {
+        let now = self.shared.now();
+        let planned = self.shared.with(|index| {
+            let cluster = index.clusters.get(name)?.clone();
+            let state = index.cluster(&ClusterKey::Remote(name.clone()))?;
+            let status = plan_cluster(&cluster, state, now)?;
+            Some((cluster, status))
+        });
+        let Some((cluster, status)) = planned else {
+            return Outcome::Succeeded;
+        };
+        let ready = status.conditions.get(&mainstay_api::ConditionType::Ready);
+        let seen = version(&cluster.metadata);
+        let object = HostObject {
+            kind: HostKind::Cluster,
+            name,
+            seen: &seen,
+        };
+        let was_ready = cluster
+            .status
+            .conditions
+            .get(&mainstay_api::ConditionType::Ready)
+            .status;
+        let done = self.write_status(object, json_of(&status)).await;
+        if done.is_ok() && ready.status != was_ready {
+            let about = EventSubject {
+                kind: "Cluster",
+                name: name.clone(),
+                seen,
+            };
+            let is_warning = !ready.is_true();
+            let message = if is_warning {
+                ready.message.as_str()
+            } else {
+                "the cluster can be reached"
+            };
+            self.send_event(&about, ready.reason.name(), is_warning, message)
+                .await;
+        }
+        result(done)
+    }
+
+    /// Records the revision of an application, and collects old ones.
+    pub(super) async fn reconcile_application(&self, name: &Name) -> Outcome {
+        let read = self.shared.with(|index| {
+            let application = index
+                .applications
+                .get(name)
+                .filter(|_| index.is_host_listed())?
+                .clone();
+            let revisions = index.revisions.in_namespace(&name.namespace);
+            let revisions: Vec<ApplicationRevision> = revisions.map(|(_, one)| (**one).clone()).collect();
+            let deployments = index.deployments.in_namespace(&name.namespace);
+            let deployments: Vec<ApplicationDeployment> =
+                deployments.map(|(_, one)| (**one).clone()).collect();
+            Some((application, revisions, deployments))
+        });
+        let Some((application, revisions, deployments)) = read else {
+            return Outcome::Succeeded;
+        };
+        let actions = plan_application(&ApplicationInput {
+            now: self.shared.now(),
+            application: &application,
+            rendered: render_components(&application).map_err(|error| error.to_string()),
+            revisions: &revisions,
+            deployments: &deployments,
+        });
+        let seen = version(&application.metadata);
+        for action in actions {
+            if let Err(error) = self.run_application_action(name, &seen, action).await {
+                return outcome(&error);
+            }
+        }
+        Outcome::Succeeded
+    }
+
+    async fn run_application_action(
+        &self,
+        name: &Name,
+        seen: &Version,
+        action: ApplicationAction,
+    ) -> Result<(), WriteError> {
+        let namespace = &name.namespace;
+        match action {
+            ApplicationAction::CreateRevision(revision) => {
+                self.create_host(HostKind::Revision, namespace, json_of(&revision))
+                    .await
+            }
+            ApplicationAction::CreateDeployment(deployment) => {
+                self.create_host(HostKind::Deployment, namespace, json_of(&deployment))
+                    .await
+            }
+            ApplicationAction::UpdateDeployment {
+                name,
+                version,
+                revisions,
+            } => {
+                let name = Name::new(namespace, &name);
+                let object = HostObject {
+                    kind: HostKind::Deployment,
+                    name: &name,
+                    seen: &version,
+                };
+                let change = json!({"op": "add", "path": "/spec/appRevisions", "value": revisions});
+                self.patch_host(object, "", change).await
+            }
+            ApplicationAction::DeleteRevision { name, version } => {
+                let name = Name::new(namespace, &name);
+                let object = HostObject {
+                    kind: HostKind::Revision,
+                    name: &name,
+                    seen: &version,
+                };
+                self.delete_host(object).await
+            }
+            ApplicationAction::WriteStatus(status) => {
+                let object = HostObject {
+                    kind: HostKind::Application,
+                    name,
+                    seen,
+                };
+                self.write_status(object, json_of(&status)).await
+            }
+        }
+    }
+}

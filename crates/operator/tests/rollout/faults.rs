@@ -1,0 +1,350 @@
+//! The fault matrix: each scenario with a fault at every call to every cluster, compared with the run without
+//! faults.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use mainstay_sim::fault::{Fault, Rule, Trigger};
+use mainstay_sim::snapshot;
+use mainstay_sim::status::Status;
+use mainstay_testkit::Random;
+use serde_json::Value;
+
+use crate::final_state::{FinalState, masked, panic_message};
+use crate::fleet::{CLIENT, Fleet};
+use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
+use crate::run;
+
+const DEPLOYMENTS: &str = "applicationdeployments";
+const V1: &str = "example-app-v1";
+const V2: &str = "example-app-v2";
+
+type Steps = for<'a> fn(&'a mut Fleet) -> LocalBoxFuture<'a, ()>;
+
+/// A scenario: the state before, and the change that runs with faults.
+struct Scenario {
+    name: &'static str,
+    before: Steps,
+    act: Steps,
+}
+
+fn deployment(revision: &str, replicas: u32) -> Value {
+    let places: &[(&str, u32)] = &[("", replicas), ("east", replicas)];
+    with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)])
+}
+
+fn split(weights: [u32; 2]) -> Value {
+    let places: &[(&str, u32)] = &[("", 2), ("east", 2)];
+    let [one, two] = weights;
+    with_traffic(
+        deployment_of(&[(V1, places), (V2, places)]),
+        "Istio",
+        &[(V1, one), (V2, two)],
+    )
+}
+
+macro_rules! steps {
+    ($fleet:ident => $body:block) => {
+        |$fleet: &mut Fleet| async move { $body }.boxed_local()
+    };
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "install",
+        before: steps!(fleet => { fleet.record_two_revisions().await; }),
+        act: steps!(fleet => {
+            fleet.create(&deployment(V1, 2)).await;
+            fleet.until_phase("Healthy").await;
+        }),
+    },
+    Scenario {
+        name: "replace_revision",
+        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
+        act: steps!(fleet => { change(fleet, deployment(V2, 2)).await; }),
+    },
+    Scenario {
+        name: "shift_weights",
+        before: steps!(fleet => { healthy(fleet, split([50, 50])).await; }),
+        act: steps!(fleet => { change(fleet, split([10, 90])).await; }),
+    },
+    Scenario {
+        name: "leave_a_cluster",
+        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
+        act: steps!(fleet => {
+            let places: &[(&str, u32)] = &[("", 3)];
+            let next = with_traffic(deployment_of(&[(V1, places)]), "Istio", &[(V1, 100)]);
+            change(fleet, next).await;
+        }),
+    },
+    Scenario {
+        name: "rolling",
+        before: steps!(fleet => { healthy(fleet, rolling_deployment(V1)).await; }),
+        act: steps!(fleet => { change(fleet, rolling_deployment(V2)).await; }),
+    },
+    Scenario {
+        name: "deletion",
+        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
+        act: steps!(fleet => {
+            fleet.host().delete(&objects::path(DEPLOYMENTS, DEPLOYMENT)).await.unwrap();
+            fleet.until("the deployment is gone", |fleet| fleet.deployment().is_null()).await;
+        }),
+    },
+];
+
+fn rolling_deployment(revision: &str) -> Value {
+    let mut rolling = deployment(revision, 3);
+    rolling["spec"]["strategy"] = serde_json::json!({"type": "Rolling", "maxSurge": 1, "maxUnavailable": 0});
+    rolling
+}
+
+async fn healthy(fleet: &mut Fleet, deployment: Value) {
+    fleet.record_two_revisions().await;
+    fleet.create(&deployment).await;
+    fleet.until_phase("Healthy").await;
+    fleet.until_idle().await;
+}
+
+async fn change(fleet: &mut Fleet, deployment: Value) {
+    fleet.set_spec(DEPLOYMENTS, &deployment).await;
+    fleet.until_phase("Healthy").await;
+}
+
+/// A fault at one call to one cluster.
+struct InjectedFault {
+    cluster: String,
+    trigger: Trigger,
+    fault: Fault,
+    name: &'static str,
+}
+
+impl fmt::Display for InjectedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at {:?} of cluster {:?}",
+            self.name, self.trigger, self.cluster
+        )
+    }
+}
+
+/// Longer than the timeout of any call.
+const TOO_SLOW: Duration = Duration::from_secs(90);
+
+fn call_faults() -> Vec<(&'static str, Fault)> {
+    vec![
+        ("crash before", Fault::CrashBefore),
+        ("crash after", Fault::CrashAfter),
+        ("request lost", Fault::LoseRequest),
+        ("response lost", Fault::LoseResponse),
+        ("409", Fault::conflict()),
+        ("429", Fault::throttled(2)),
+        ("500", Fault::internal()),
+        ("503", Fault::unavailable()),
+        ("504", Fault::timeout()),
+        ("timeout", Fault::Slow(TOO_SLOW)),
+        (
+            "executed, then 500",
+            Fault::RejectAfter(Status::internal("injected fault")),
+        ),
+    ]
+}
+
+fn watch_faults() -> Vec<(&'static str, Fault)> {
+    vec![
+        ("watch dropped at once", Fault::DropWatch(0)),
+        ("watch dropped after 2", Fault::DropWatch(2)),
+        ("watch expired after 1", Fault::ExpireWatch(1)),
+        ("event 0 missed", Fault::SkipEvent(0)),
+        ("event 2 missed", Fault::SkipEvent(2)),
+        ("event 1 twice", Fault::RepeatEvent(1)),
+    ]
+}
+
+/// Numbers of requests and watches of the controllers, by cluster.
+type Counts = Vec<(String, u64, u64)>;
+
+fn counts(fleet: &Fleet) -> Counts {
+    let count = |(name, cluster): (&String, &mainstay_harness::SimulatedCluster)| {
+        let counts = cluster.sim().with(|state| state.faults.counts(CLIENT));
+        (name.clone(), counts.requests, counts.watches)
+    };
+    fleet.clusters.iter().map(count).collect()
+}
+
+/// The outcome of a run.
+struct Outcome {
+    end: Vec<FinalState>,
+    start: Counts,
+    finish: Counts,
+    late_writes: usize,
+}
+
+/// Time in which every kind is listed again.
+const RELISTS: Duration = Duration::from_mins(8);
+
+async fn pass(fleet: &mut Fleet, time: Duration) {
+    for _ in 0..time.as_secs() {
+        fleet.sleep(Duration::from_secs(1)).await;
+        fleet.restart_if_crashed();
+    }
+}
+
+fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
+    run(async {
+        let mut fleet = Fleet::start(&["east"]).await;
+        (scenario.before)(&mut fleet).await;
+        let start = counts(&fleet);
+        if let Some(fault) = fault {
+            let rule = Rule::once(CLIENT, fault.trigger.clone(), fault.fault.clone());
+            fleet.clusters[&fault.cluster].sim().add_fault(rule);
+        }
+        (scenario.act)(&mut fleet).await;
+        fleet.until_idle().await;
+        let finish = counts(&fleet);
+        // A missed event is made up for by the next list.
+        pass(&mut fleet, RELISTS).await;
+        fleet.until_idle().await;
+        let before = fleet.writes();
+        pass(&mut fleet, RELISTS).await;
+        Outcome {
+            end: fleet.clusters.values().map(final_state).collect(),
+            start,
+            finish,
+            late_writes: fleet.writes() - before,
+        }
+    })
+}
+
+/// Times, and what depends on when a change was noticed.
+const TIMED: [&str; 10] = [
+    "startedAt",
+    "progressedAt",
+    "completedAt",
+    "stepReachedAt",
+    "idleSince",
+    "lastContactTime",
+    "progress",
+    "source",
+    "sourceTraffic",
+    "managedFields",
+];
+
+fn final_state(cluster: &mainstay_harness::SimulatedCluster) -> FinalState {
+    let mut objects = cluster.sim().with(|state| snapshot::dump(state));
+    objects.iter_mut().for_each(without_times);
+    objects.retain(|object| object["kind"] != "CustomResourceDefinition");
+    masked(
+        objects
+            .into_iter()
+            .map(crate::final_state::with_sorted_conditions)
+            .collect(),
+    )
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !TIMED.contains(&key.as_str()));
+            map.values_mut().for_each(without_times);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+fn all_faults(baseline: &Outcome) -> Vec<InjectedFault> {
+    let mut all = Vec::new();
+    for (start, finish) in baseline.start.iter().zip(&baseline.finish) {
+        let mut add = |trigger: Trigger, kinds: Vec<(&'static str, Fault)>| {
+            all.extend(kinds.into_iter().map(|(name, fault)| InjectedFault {
+                cluster: start.0.clone(),
+                trigger: trigger.clone(),
+                fault,
+                name,
+            }));
+        };
+        for number in start.1..finish.1 {
+            add(Trigger::Request(number), call_faults());
+        }
+        for number in start.2..finish.2 {
+            add(Trigger::Watch(number), watch_faults());
+        }
+    }
+    all
+}
+
+fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
+    let pairs = baseline.end.iter().zip(&run.end);
+    if let Some(difference) = pairs.into_iter().find_map(|(one, other)| one.difference(other)) {
+        return Some(format!("another final state: {difference}"));
+    }
+    (run.late_writes > 0).then(|| format!("{} writes after the end", run.late_writes))
+}
+
+/// Returns the number of runs per scenario: all with `MAINSTAY_MATRIX=whole`.
+fn sample() -> Option<usize> {
+    match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
+        Some("whole") => None,
+        Some(text) => Some(text.parse().unwrap()),
+        None => Some(6),
+    }
+}
+
+fn check(name: &str) {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap();
+    let baseline = perform(scenario, None);
+    assert_eq!(baseline.late_writes, 0, "not idle without any fault");
+    let mut faults = all_faults(&baseline);
+    let calls: u64 = baseline
+        .finish
+        .iter()
+        .zip(&baseline.start)
+        .map(|(end, start)| end.1 - start.1)
+        .sum();
+    if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
+        faults.retain(|fault| fault.to_string().contains(&chosen));
+    }
+    if let Some(count) = sample() {
+        let mut random = Random::new(19);
+        for at in (1..faults.len()).rev() {
+            faults.swap(at, random.below(at + 1));
+        }
+        faults.truncate(count);
+    }
+    let mut wrong = Vec::new();
+    for fault in &faults {
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, Some(fault))));
+        let problem = match outcome {
+            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
+            Ok(run) => difference(&baseline, &run),
+        };
+        wrong.extend(problem.map(|problem| format!("{name} × {fault}: {problem}")));
+    }
+    println!(
+        "matrix {name}: {calls} calls, {} runs, {} as without faults",
+        faults.len(),
+        faults.len() - wrong.len()
+    );
+    let shown: Vec<&String> = wrong.iter().take(12).collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} runs: {shown:#?}",
+        wrong.len(),
+        faults.len()
+    );
+}
+
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name));
+        })+
+    };
+}
+
+tests! { install, replace_revision, shift_weights, leave_a_cluster, rolling, deletion }

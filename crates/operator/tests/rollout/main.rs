@@ -1,0 +1,34 @@
+//! The delivery controllers on several simulated clusters in virtual time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a panic is how a test fails, and files to compare with"
+)]
+
+mod connector;
+mod faults;
+#[path = "../support/final_state.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod final_state;
+mod fleet;
+mod objects;
+#[path = "../support/path.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod path;
+mod scenarios;
+
+use std::future::Future;
+
+/// Runs a future in virtual time.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
