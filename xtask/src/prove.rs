@@ -11,6 +11,7 @@ mod manifest;
 mod migration;
 mod operator;
 mod render;
+mod rollout;
 mod row;
 mod traffic;
 
@@ -26,7 +27,8 @@ pub(crate) use row::{Outcome, Row, RowKind};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden
+    /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden,
+    /// rollout
     name: String,
     /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
@@ -51,9 +53,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "traffic" => traffic::rows(arguments.quick),
         "manifest" => manifest::rows(arguments.quick),
         "harden" => harden::rows(arguments.quick),
+        "rollout" => rollout::rows(arguments.quick),
         unknown => {
             bail!(
-                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden"
+                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout"
             )
         }
     };

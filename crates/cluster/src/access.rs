@@ -51,6 +51,78 @@ const LEASE_ACTIONS: &[(&str, &str, &str, &str)] = &[
     ("coordination.k8s.io", "leases", names::LEASE, "get update"),
 ];
 
+/// Application delivery in the host cluster: our kinds, the Secrets that Clusters name, and events. A rule
+/// cannot limit the names of Secrets, because Clusters choose them; they are read one by one, never listed.
+const DELIVERY_ACTIONS: &[(&str, &str, &str, &str)] = &[
+    (
+        "delivery.mainstay.dev",
+        "analysistemplates applications clusters deploymentactions",
+        "",
+        "get list watch",
+    ),
+    (
+        "delivery.mainstay.dev",
+        "applicationdeployments",
+        "",
+        "create get list patch watch",
+    ),
+    (
+        "delivery.mainstay.dev",
+        "applicationrevisions resourceinventories",
+        "",
+        INSTALLS,
+    ),
+    (
+        "delivery.mainstay.dev",
+        "applicationdeployments/status applications/status clusters/status deploymentactions/status",
+        "",
+        "patch",
+    ),
+    (
+        "delivery.mainstay.dev",
+        "applicationdeployments/finalizers applications/finalizers",
+        "",
+        "update",
+    ),
+    ("", "secrets", "", "get"),
+    ("events.k8s.io", "events", "", "create"),
+];
+
+/// Objects of applications in any cluster. Applications with other kinds need further rules.
+const WORKLOAD_ACTIONS: &[(&str, &str, &str, &str)] = &[
+    ("", "configmaps services", "", INSTALLS),
+    ("apps", "deployments statefulsets", "", INSTALLS),
+    ("gateway.networking.k8s.io", "httproutes", "", INSTALLS),
+    (
+        "networking.istio.io",
+        "destinationrules virtualservices",
+        "",
+        INSTALLS,
+    ),
+    ("networking.k8s.io", "ingresses", "", INSTALLS),
+];
+
+/// Namespaces of applications in other clusters.
+const MEMBER_ACTIONS: &[(&str, &str, &str, &str)] = &[("", "namespaces", "", "create get")];
+
+/// Cluster-wide rules for application delivery, where it is enabled.
+#[must_use]
+pub fn delivery_rules() -> Vec<Rule> {
+    let mut rights = Rights::default();
+    rights.add_all(DELIVERY_ACTIONS);
+    rights.add_all(WORKLOAD_ACTIONS);
+    rights.rules()
+}
+
+/// Rules for the account of application delivery in another cluster.
+#[must_use]
+pub fn member_rules() -> Vec<Rule> {
+    let mut rights = Rights::default();
+    rights.add_all(WORKLOAD_ACTIONS);
+    rights.add_all(MEMBER_ACTIONS);
+    rights.rules()
+}
+
 /// Cluster-wide rules for the operator's own actions.
 #[must_use]
 pub fn operator_rules() -> Vec<Rule> {
@@ -133,11 +205,12 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_is_a_wildcard_and_nothing_escalates() {
-        for rule in operator_rules().iter().chain(&namespace_rules()) {
+        let delivery = [delivery_rules(), member_rules()].concat();
+        for rule in operator_rules().iter().chain(&namespace_rules()).chain(&delivery) {
             let words = rule.groups.iter().chain(&rule.resources).chain(&rule.verbs);
             assert!(words.clone().all(|word| word != "*"), "{rule:?}");
         }
-        for rule in operator_rules().iter().chain(&granted_rules()) {
+        for rule in operator_rules().iter().chain(&granted_rules()).chain(&delivery) {
             let verbs = rule.verbs.iter();
             assert!(
                 verbs
@@ -157,6 +230,15 @@ mod tests {
         };
         assert!(!names_secrets(operator_rules()));
         assert!(names_secrets(granted_rules()));
+    }
+
+    #[test]
+    fn delivery_reads_secrets_one_by_one() {
+        check(
+            &delivery_rules(),
+            "resources: [\"secrets\"]\n  verbs: [\"get\"]\n",
+        );
+        assert!(!to_yaml(&member_rules()).contains("secrets"));
     }
 
     #[test]

@@ -5,7 +5,10 @@ use mainstay_catalog::Catalog;
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::Value;
 
-use crate::access::{Rule, definition_rules, granted_rules, namespace_rules, operator_rules, to_yaml};
+use crate::access::{
+    Rule, definition_rules, delivery_rules, granted_rules, member_rules, namespace_rules, operator_rules,
+    to_yaml,
+};
 use crate::definitions::{DefinitionsError, istio_definitions, name, own_definitions};
 
 /// Errors of generating the files.
@@ -33,10 +36,21 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     Ok(files)
 }
 
-/// Returns the definitions of application delivery by their file name.
+/// Returns the definitions of application delivery, and the role for other clusters, by their file name.
 pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
     let file = |definition: &Value| Ok((format!("{}.yaml", name(definition)), document(definition)?));
-    delivery_definitions().iter().map(file).collect()
+    let mut files: Vec<_> = delivery_definitions()
+        .iter()
+        .map(file)
+        .collect::<Result<_, DeployError>>()?;
+    files.push(("member-role.yaml".to_owned(), member_role()));
+    Ok(files)
+}
+
+/// The role of the account that a Cluster's kubeconfig names.
+fn member_role() -> String {
+    let head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: mainstay-member\nrules:\n";
+    format!("{head}{}", to_yaml(&member_rules()))
 }
 
 fn names_of(definitions: &[Value]) -> Vec<String> {
@@ -60,6 +74,7 @@ fn rules(definitions: &[String]) -> String {
         ("operator", operator_rules()),
         ("grants", granted_rules()),
         ("namespace", namespace_rules()),
+        ("delivery", delivery_rules()),
         (
             "definitions",
             definition_rules(definitions.iter().map(String::as_str)),

@@ -115,15 +115,14 @@ fn check_v6(address: Ipv6Addr) -> Result<(), AddressError> {
 
 /// Returns the IPv4 address inside a mapped, compatible, NAT64 or 6to4 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, high, low] = address.segments();
     let join = |high: u16, low: u16| {
         let ([one, two], [three, four]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(one, two, three, four)
     };
-    match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(join(high, low)),
-        (0, 0, 0, 0, 0, 0) if high != 0 => Some(join(high, low)),
-        (0x2002, high, low, ..) => Some(join(high, low)),
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(join(high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some(join(high, low)),
+        [0x2002, high, low, ..] => Some(join(high, low)),
         _ => None,
     }
 }

@@ -56,10 +56,11 @@ pub fn connect_remote(kubeconfig: &Kubeconfig, policy: AddressPolicy) -> Result<
             token = Some(value);
         }
         Credential::Certificate { certificate, key } => {
-            let mut identity = AuthInfo::default();
-            identity.client_certificate_data = Some(STANDARD.encode(certificate));
-            identity.client_key_data = Some(STANDARD.encode(key.expose()).into());
-            config.auth_info = identity;
+            config.auth_info = AuthInfo {
+                client_certificate_data: Some(STANDARD.encode(certificate)),
+                client_key_data: Some(STANDARD.encode(key.expose()).into()),
+                ..AuthInfo::default()
+            };
         }
     }
     connect(&config, policy, token)

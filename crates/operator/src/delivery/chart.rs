@@ -88,7 +88,7 @@ fn render_archive(
     };
     let mut options = RenderOptions::new(DIALECT);
     options.release.name.clone_from(&component.name);
-    options.release.namespace = application.namespace().to_owned();
+    application.namespace().clone_into(&mut options.release.namespace);
     let loaded = load_archive(bytes, DIALECT).map_err(failed)?;
     let preparation = PrepareOptions {
         dialect: DIALECT,

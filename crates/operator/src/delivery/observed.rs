@@ -76,11 +76,7 @@ pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
 }
 
 fn observe_workload(object: &Value, observed: &mut Observed) {
-    let default = if object.pointer("/spec/replicas").is_some() {
-        0
-    } else {
-        1
-    };
+    let default = u32::from(object.pointer("/spec/replicas").is_none());
     observed.replicas = count(object, "/spec/replicas").max(default);
     observed.available = count(object, "/status/availableReplicas");
     observed.pods = count(object, "/status/replicas");

@@ -88,7 +88,7 @@ impl Shared {
         writers.get(cluster).cloned()
     }
 
-    /// Returns the check_signal of a cluster's link.
+    /// Returns the notification that asks the link of a cluster to check it.
     pub(crate) fn check_signal(&self, cluster: &ClusterKey) -> Arc<Notify> {
         let mut check_signals = self.check_signals.lock().unwrap_or_else(PoisonError::into_inner);
         check_signals.entry(cluster.clone()).or_default().clone()

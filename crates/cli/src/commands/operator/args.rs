@@ -60,6 +60,14 @@ pub(super) struct Args {
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
     pub(super) leader_elect: bool,
 
+    /// Run application delivery if its definitions are installed
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    pub(super) delivery: bool,
+
+    /// Allow loopback, link-local and metadata addresses in kubeconfigs of Clusters and in queries of metrics
+    #[arg(long)]
+    pub(super) allow_local_clusters: bool,
+
     /// Log each request sent to the Kubernetes API
     #[arg(long)]
     pub(super) log_api_requests: bool,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use mainstay_operator::delivery::DeliveryOptions;
 use mainstay_operator::health::Health;
 use mainstay_operator::log::{self, PlanLog};
 use mainstay_operator::metrics::Metrics;
@@ -93,6 +94,9 @@ async fn operate(
         leader_elect: args.leader_elect,
         observer: parts.observer(args),
         prober: Arc::new(HttpsProber::new(SystemResolver)),
+        delivery: args
+            .delivery
+            .then(|| DeliveryOptions::for_network(args.allow_local_clusters)),
         ..Options::default()
     };
     tracing::info!(

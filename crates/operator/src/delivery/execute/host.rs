@@ -127,7 +127,7 @@ impl Executor {
         change: Value,
     ) -> Result<(), WriteError> {
         let HostObject { kind, name, seen } = object;
-        let patch = json!([
+        let changes = json!([
             {"op": "test", "path": "/metadata/uid", "value": seen.uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version},
             change,
@@ -135,7 +135,7 @@ impl Executor {
         let path = format!("{}{subresource}?fieldManager={MANAGER}", host_path(kind, name));
         match self
             .host
-            .call(Method::PATCH, &path, Some(Body::Patch(patch)))
+            .call(Method::PATCH, &path, Some(Body::Patch(changes)))
             .await
         {
             Ok(object) => {

@@ -114,8 +114,8 @@ impl Executor {
         let path = self.path(cluster, &scale.key)?;
         let mut body = json!({"metadata": {}, "spec": {"replicas": scale.replicas}});
         require_version(&mut body, &scale.precondition);
-        let patch = format!("{path}?fieldManager={MANAGER}");
-        match writer.call(Method::PATCH, &patch, Some(Body::Merge(body))).await {
+        let target = format!("{path}?fieldManager={MANAGER}");
+        match writer.call(Method::PATCH, &target, Some(Body::Merge(body))).await {
             Ok(object) => {
                 self.refresh(cluster, &scale.key, Some(object), None);
                 Ok(())

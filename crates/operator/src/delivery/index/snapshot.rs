@@ -124,7 +124,7 @@ impl Index {
             return view;
         };
         match state.link() {
-            Link::Up { providers, .. } => view.providers = providers.clone(),
+            Link::Up { providers, .. } => view.providers.clone_from(providers),
             Link::Unknown => view.unreachable_since = Some(ALWAYS),
             Link::Down(outage) => {
                 view.unreachable_since = Some(outage.since);

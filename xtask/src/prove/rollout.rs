@@ -1,0 +1,278 @@
+//! Proof of application delivery: one row per claim. A claim without a test is "not measured", which does not
+//! pass.
+
+use std::process::Stdio;
+
+use anyhow::{Context, anyhow, bail};
+use mainstay_testkit::repository_root;
+
+use super::operator::session::{Session, share};
+use super::operator::{Ran, matrix};
+use super::row::{Row, RowKind};
+use crate::build;
+
+/// Scenarios of the fault matrix.
+const FAULT_SCENARIOS: [&str; 6] = [
+    "install",
+    "replace_revision",
+    "shift_weights",
+    "leave_a_cluster",
+    "rolling",
+    "deletion",
+];
+
+/// Longest accepted planning time, in milliseconds.
+const MAX_PLAN_MILLIS: f64 = 20.0;
+
+/// Programs whose tests the claims name.
+struct Sessions {
+    planner: Ran,
+    fleet: Ran,
+    gate: Ran,
+}
+
+impl Sessions {
+    fn run(quick: bool) -> Self {
+        let planner = [
+            "test",
+            "--workspace",
+            "--test",
+            "golden",
+            "--test",
+            "properties",
+            "--test",
+            "simulation",
+        ];
+        let fleet = ["test", "--workspace", "--test", "rollout_fleet"];
+        let gate = ["test", "--workspace", "--test", "kubeconfigs"];
+        let shown = ["--", "--show-output"];
+        let profile: &[&str] = if quick { &[] } else { &["--release"] };
+        Self {
+            planner: Session::run(&[&planner, profile, &shown].concat(), &[]),
+            fleet: Session::run(&[&fleet, profile, &shown].concat(), share(quick)),
+            gate: Session::run(&[gate.as_slice(), &shown].concat(), &[]),
+        }
+    }
+
+    fn get(&self, program: Program) -> &Ran {
+        match program {
+            Program::Planner => &self.planner,
+            Program::Fleet => &self.fleet,
+            Program::Gate => &self.gate,
+        }
+    }
+}
+
+/// A test program.
+#[derive(Clone, Copy)]
+enum Program {
+    Planner,
+    Fleet,
+    Gate,
+}
+
+/// A claim that tests decide.
+struct Claim {
+    text: &'static str,
+    goal: &'static str,
+    program: Program,
+    /// All must pass. Empty if there is no test yet.
+    tests: &'static [&'static str],
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "the proposal's example on two simulated clusters: 50/50, shift, removal of v1",
+        goal: "stored objects, no dip, nothing left",
+        program: Program::Fleet,
+        tests: &["the_proposal_end_to_end"],
+    },
+    Claim {
+        text: "golden VirtualService, HTTPRoute, Ingress and Services of the example",
+        goal: "as stored",
+        program: Program::Planner,
+        tests: &[
+            "the_proposals_example_with_istio",
+            "the_proposals_example_with_gateway_api",
+            "the_proposals_example_with_ingress",
+        ],
+    },
+    Claim {
+        text: "pods of v1 and v2 are selected by different Services",
+        goal: "in every cluster",
+        program: Program::Planner,
+        tests: &["services_select_the_pods_of_one_revision"],
+    },
+    Claim {
+        text: "real traffic: a canary 0, 10, 50, 100 % through real Envoys, an abort at 50 %, a control",
+        goal: "shares within 2 %, 0 failed requests",
+        program: Program::Fleet,
+        tests: &[],
+    },
+    Claim {
+        text: "properties P1 to P11, and planted defects",
+        goal: "10,000 cases each; every defect caught",
+        program: Program::Planner,
+        tests: &[
+            "division_is_complete_and_monotone",
+            "steps_are_monotone_and_reach_the_target",
+            "weights_sum_to_100_over_available_revisions",
+            "rendezvous_hashing_moves_only_necessary_keys",
+            "names_are_valid_and_distinct",
+            "rollouts_survive_faults",
+            "an_abort_in_every_state_returns_without_a_dip",
+            "waves_limit_concurrent_clusters",
+            "deletion_leaves_nothing",
+            "every_property_catches_its_defect",
+        ],
+    },
+    Claim {
+        text: "a dead cluster, on the simulator",
+        goal: "blocks no other, and continues later",
+        program: Program::Fleet,
+        tests: &[
+            "a_dead_cluster_blocks_no_other",
+            "a_cluster_that_dies_halfway_is_continued_later",
+        ],
+    },
+    Claim {
+        text: "kubeconfig rotated and Cluster deleted, on the simulator",
+        goal: "noticed; nothing deleted without contact",
+        program: Program::Fleet,
+        tests: &["a_rotated_secret_is_used", "a_deleted_cluster_is_left_alone"],
+    },
+    Claim {
+        text: "drift in every cluster, and names that others own",
+        goal: "corrected; never overwritten",
+        program: Program::Fleet,
+        tests: &[
+            "drift_is_corrected_in_every_cluster",
+            "a_name_conflict_is_reported",
+        ],
+    },
+    Claim {
+        text: "analysis: good, bad and missing metrics",
+        goal: "succeeds, is rolled back, waits or fails by policy",
+        program: Program::Fleet,
+        tests: &[
+            "a_canary_with_good_metrics_succeeds",
+            "a_canary_with_bad_metrics_is_rolled_back",
+            "a_canary_without_data_waits_or_fails_by_its_policy",
+        ],
+    },
+    Claim {
+        text: "hostile kubeconfigs",
+        goal: "at least 40 rejected, no secret in an error",
+        program: Program::Gate,
+        tests: &["kubeconfigs_are_accepted_or_rejected_with_the_stored_error"],
+    },
+    Claim {
+        text: "three real API servers: one killed in the middle of a rollout and brought back",
+        goal: "as without the outage",
+        program: Program::Fleet,
+        tests: &[],
+    },
+    Claim {
+        text: "three real API servers: kubeconfig rotated, Cluster deleted",
+        goal: "as on the simulator",
+        program: Program::Fleet,
+        tests: &[],
+    },
+    Claim {
+        text: "the operator's process killed at 30 points",
+        goal: "as without kills",
+        program: Program::Fleet,
+        tests: &[],
+    },
+    Claim {
+        text: "a steady state of 30 minutes",
+        goal: "0 writes",
+        program: Program::Fleet,
+        tests: &["one_deployment_in_the_host_cluster", "the_proposal_end_to_end"],
+    },
+    Claim {
+        text: "the comparison table of docs/rollout.md",
+        goal: "a named test per row",
+        program: Program::Fleet,
+        tests: &[],
+    },
+];
+
+/// Returns all rows.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let sessions = Sessions::run(quick);
+    let mut rows: Vec<Row> = CLAIMS.iter().map(|claim| claim.row(&sessions)).collect();
+    rows.push(matrix(
+        "faults at every call of 6 rollouts, host and member cluster",
+        &FAULT_SCENARIOS,
+        &sessions.fleet,
+        quick,
+    ));
+    rows.extend(planning_rows());
+    rows
+}
+
+impl Claim {
+    fn row(&self, sessions: &Sessions) -> Row {
+        let missing = |error| Row::not_measured(self.text, self.goal, RowKind::Correctness, error);
+        if self.tests.is_empty() {
+            return missing(&anyhow!("no test yet"));
+        }
+        let ran = match sessions.get(self.program) {
+            Ok(ran) => ran,
+            Err(error) => return missing(error),
+        };
+        let passed = self.tests.iter().filter(|test| ran.passed(test)).count();
+        let figure = format!("{passed} of {} tests passed", self.tests.len());
+        Row::correct(self.text, figure, self.goal, passed == self.tests.len())
+    }
+}
+
+/// Time and memory of planning 100 clusters, 20 components and 3 revisions, from the example `plan`.
+fn planning_rows() -> Vec<Row> {
+    let text = "planning 100 clusters x 20 components x 3 revisions, slowest plan";
+    let goal = "at most 20 ms";
+    let memory = "memory of planning for 100 clusters";
+    match run_example() {
+        Err(error) => vec![
+            Row::not_measured(text, goal, RowKind::Performance, &error),
+            Row::not_measured(memory, "reported", RowKind::Performance, &error),
+        ],
+        Ok((slowest, peak)) => vec![
+            Row::fast(text, format!("{slowest:.1} ms"), goal, slowest <= MAX_PLAN_MILLIS),
+            Row::fast(memory, peak, "reported", true),
+        ],
+    }
+}
+
+fn run_example() -> anyhow::Result<(f64, String)> {
+    let output = build::cargo()
+        .args([
+            "run",
+            "--release",
+            "--quiet",
+            "--package",
+            "mainstay-rollout",
+            "--example",
+            "plan",
+        ])
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running the example plan")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    let times = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(|word| word.trim_end_matches(',') == "ms")?;
+        words.get(at.checked_sub(1)?)?.parse::<f64>().ok()
+    });
+    let slowest = times.fold(f64::NAN, f64::max);
+    if slowest.is_nan() {
+        bail!("the example printed no time");
+    }
+    let peak = text
+        .lines()
+        .find_map(|line| line.strip_prefix("rollout plan, peak memory: "));
+    Ok((slowest, peak.unwrap_or("unknown").to_owned()))
+}
