@@ -248,10 +248,14 @@ async fn prechecks(host: Host) {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "guest"}]});
-    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    host.send("POST", roles, Some(&role)).await;
-    host.send("POST", &roles.replace("roles", "rolebindings"), Some(&binding))
-        .await;
+    let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    host.send("POST", collection, Some(&role)).await;
+    host.send(
+        "POST",
+        &collection.replace("roles", "rolebindings"),
+        Some(&binding),
+    )
+    .await;
     let mut command = host.command(&["precheck", "-o", "json"]);
     command.env("KUBECONFIG", host.file("guest"));
     let denied = outcome(command).await;

@@ -151,7 +151,7 @@ fn taints_evict_pods() {
     sandbox.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     sandbox.kubectl(&["taint", "nodes", "node-0", "broken=yes:NoExecute"]);
     let node = "-o=jsonpath={.items[*].spec.nodeName}";
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     loop {
         let nodes = sandbox.kubectl(&["get", "pods", "-l", "app=web", node]);
         if nodes.split_whitespace().count() == 4 && !nodes.contains("node-0") {

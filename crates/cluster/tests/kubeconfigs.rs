@@ -83,7 +83,7 @@ fn kubeconfigs_are_accepted_or_rejected_with_the_stored_error() {
         } else {
             format!("rejected {}: {found}", case.title)
         };
-        blessed.push_str(&format!("\n--- {head}\n{}", case.text));
+        blessed.extend(["\n--- ", &head, "\n", case.text]);
         if std::env::var_os("BLESS").is_none() {
             assert_eq!(found, case.expected, "{}", case.title);
         }

@@ -26,6 +26,7 @@ Only ownership is written: labels, annotations, owner references, the custom res
 Secrets. No pod template changes, so nothing restarts.
 
 Exit codes: 0 nothing differs, 1 something differs or failed, 2 wrong usage.")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterFlags,

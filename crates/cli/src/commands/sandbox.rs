@@ -137,7 +137,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
     cluster.with(|state| {
         state
             .scripts
-            .set_completion(Script::completes_after(COMPLETION_TIME))
+            .set_completion(Script::completes_after(COMPLETION_TIME));
     });
     let there = cluster.with(|state| state.store.count("nodes"));
     let more = args.nodes.map_or(if there > 0 { 0 } else { 3 }, usize::from);

@@ -38,16 +38,16 @@ struct Counts {
 
 /// Checks one formatted text: it is left as it is.
 #[track_caller]
-fn check_unchanged(formatter: &str, name: &str, formatted: &[u8]) {
-    let outcome = run(formatted, &Options::default()).unwrap();
-    let text = String::from_utf8_lossy(formatted);
+fn check_unchanged(formatter: &str, name: &str, output: &[u8]) {
+    let outcome = run(output, &Options::default()).unwrap();
+    let text = String::from_utf8_lossy(output);
     for report in &outcome.reports {
         assert!(
             matches!(report.action, Action::Unchanged | Action::Skipped),
             "{formatter} {name}: {report:#?}\n{text}"
         );
     }
-    assert!(&*outcome.text == formatted, "{formatter} {name}\n{text}");
+    assert!(&*outcome.text == output, "{formatter} {name}\n{text}");
 }
 
 /// Whether a text is YAML. kyaml moves anchors behind their aliases.
@@ -61,8 +61,8 @@ fn is_yaml(text: &[u8]) -> bool {
 fn check(formatter: &str, manifests: &[Manifest], format: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) -> Counts {
     let mut counts = Counts::default();
     for manifest in manifests {
-        let format = |text: &[u8]| format(&manifest.name, text).filter(|formatted| is_yaml(formatted));
-        let Some(formatted) = format(&manifest.injected) else {
+        let format = |text: &[u8]| format(&manifest.name, text).filter(|output| is_yaml(output));
+        let Some(output) = format(&manifest.injected) else {
             let plain = format(&manifest.plain);
             assert!(
                 plain.is_none(),
@@ -72,9 +72,9 @@ fn check(formatter: &str, manifests: &[Manifest], format: impl Fn(&str, &[u8]) -
             counts.rejected += 1;
             continue;
         };
-        check_unchanged(formatter, &manifest.name, &formatted);
+        check_unchanged(formatter, &manifest.name, &output);
         counts.formatted += 1;
-        counts.changed += usize::from(formatted != manifest.injected);
+        counts.changed += usize::from(output != manifest.injected);
     }
     counts
 }
@@ -93,7 +93,11 @@ fn reformatted_output_is_unchanged() {
         (
             "yq",
             check("yq", &manifests, |name, text| {
-                let kind = if name.ends_with(".json") { "json" } else { "yaml" };
+                let kind = if Path::new(name).extension().is_some_and(|it| it == "json") {
+                    "json"
+                } else {
+                    "yaml"
+                };
                 output(Command::new(&yq).args(["-P", "-p", kind, "-o", kind, "."]), text)
             }),
         ),
@@ -141,9 +145,11 @@ fn prettier(manifests: &[Manifest]) -> Counts {
         check_unchanged("prettier", &manifest.name, &text);
         let is_changed = text != manifest.injected;
         // Both or none: a file that prettier formats before injection is formatted after it.
-        if !is_changed && read(&plain) != manifest.plain {
-            panic!("prettier {}: not formatted after injection", manifest.name);
-        }
+        assert!(
+            is_changed || read(&plain) == manifest.plain,
+            "prettier {}: not formatted after injection",
+            manifest.name
+        );
         counts.formatted += 1;
         counts.changed += usize::from(is_changed);
     }

@@ -1,4 +1,4 @@
-//! Readers: PyYAML, ruamel, js-yaml 4 and 5, Go yaml 3 and 4, jq; and yamllint.
+//! Readers: `PyYAML`, ruamel, js-yaml 4 and 5, Go yaml 3 and 4, jq; and yamllint.
 
 use std::collections::BTreeMap;
 use std::path::Path;

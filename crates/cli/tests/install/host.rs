@@ -33,7 +33,7 @@ const DERIVED: &[&str] = &[
 enum Running {
     Simulated {
         cluster: mainstay_sim::Cluster,
-        _server: Server,
+        _server: Box<Server>,
     },
     Real {
         cluster: Box<Cluster>,
@@ -79,7 +79,7 @@ impl Host {
         let host = Self {
             server: Running::Simulated {
                 cluster,
-                _server: server,
+                _server: Box::new(server),
             },
             directory,
         };

@@ -208,8 +208,10 @@ mod tests {
             policy,
         };
         let name: Name = "localhost".parse().unwrap();
-        let resolved = resolver.call(name).await;
-        resolved.map(Iterator::collect).map_err(|error| error.to_string())
+        let addresses = resolver.call(name).await;
+        addresses
+            .map(Iterator::collect)
+            .map_err(|error| error.to_string())
     }
 
     #[tokio::test]

@@ -456,12 +456,12 @@ fn drift_is_corrected_in_every_cluster() {
     });
 }
 
-async fn json_patch(cluster: &mainstay_harness::SimulatedCluster, path: &str, patch: &Value) {
+async fn json_patch(cluster: &mainstay_harness::SimulatedCluster, path: &str, operations: &Value) {
     let request = http::Request::builder()
         .method("PATCH")
         .uri(path)
         .header("content-type", "application/json-patch+json")
-        .body(patch.to_string().into_bytes())
+        .body(operations.to_string().into_bytes())
         .unwrap();
     cluster.client("user").request::<Value>(request).await.unwrap();
 }

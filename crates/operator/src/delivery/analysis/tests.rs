@@ -7,8 +7,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn check(response: &Value, expected: Result<Option<f64>, QueryError>) {
-    assert_eq!(read_value(response), expected, "{response}");
+fn check(response: &Value, expected: &Result<Option<f64>, QueryError>) {
+    assert_eq!(&read_value(response), expected, "{response}");
 }
 
 #[test]
@@ -16,17 +16,17 @@ fn responses_have_one_value_or_none() {
     let vector =
         |result: Value| json!({"status": "success", "data": {"resultType": "vector", "result": result}});
     let one = json!({"metric": {}, "value": [1_700_000_000.1, "0.99"]});
-    check(&vector(json!([one])), Ok(Some(0.99)));
-    check(&vector(json!([])), Ok(None));
-    check(&vector(json!([one, one])), Err(QueryError::ManySeries(2)));
+    check(&vector(json!([one])), &Ok(Some(0.99)));
+    check(&vector(json!([])), &Ok(None));
+    check(&vector(json!([one, one])), &Err(QueryError::ManySeries(2)));
     let scalar = json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "3"]}});
-    check(&scalar, Ok(Some(3.0)));
+    check(&scalar, &Ok(Some(3.0)));
     check(
         &json!({"status": "error", "error": "bad query"}),
-        Err(QueryError::Format),
+        &Err(QueryError::Format),
     );
-    check(&vector(json!([{"value": [1]}])), Err(QueryError::Format));
-    check(&json!([]), Err(QueryError::Format));
+    check(&vector(json!([{"value": [1]}])), &Err(QueryError::Format));
+    check(&json!([]), &Err(QueryError::Format));
     let infinite = read_value(&vector(json!([{"value": [1, "+Inf"]}])));
     assert_eq!(infinite, Ok(Some(f64::INFINITY)));
     let nan = read_value(&vector(json!([{"value": [1, "NaN"]}]))).unwrap();

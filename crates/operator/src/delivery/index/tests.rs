@@ -11,7 +11,7 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
 
-fn object(kind: &str, name: &str, version: u64, spec: Value) -> Value {
+fn object(kind: &str, name: &str, version: u64, spec: &Value) -> Value {
     json!({
         "apiVersion": API_VERSION, "kind": kind, "spec": spec,
         "metadata": {
@@ -44,10 +44,10 @@ fn settled() -> Index {
     let mut index = Index::default();
     index.observe_host(
         HostKind::Deployment,
-        object("ApplicationDeployment", "app", 5, json!({"appRevisions": []})),
+        object("ApplicationDeployment", "app", 5, &json!({"appRevisions": []})),
     );
     let cluster = json!({"kubeconfigSecretRef": {"name": "s"}});
-    index.observe_host(HostKind::Cluster, object("Cluster", "east", 6, cluster));
+    index.observe_host(HostKind::Cluster, object("Cluster", "east", 6, &cluster));
     for kind in HostKind::ALL {
         let names = match kind {
             HostKind::Deployment => BTreeSet::from([Name::new("shop", "app")]),
@@ -156,7 +156,7 @@ fn nothing_is_planned_before_everything_was_read() {
     });
     index.observe_host(
         HostKind::Inventory,
-        object("ResourceInventory", "app.east", 30, inventory),
+        object("ResourceInventory", "app.east", 30, &inventory),
     );
     assert!(
         index.snapshot(&name, now()).is_none(),
@@ -193,9 +193,9 @@ fn a_deleted_cluster_with_an_inventory_stays_in_the_snapshot() {
     let inventory = json!({"deploymentName": "app", "clusterName": "east", "objects": []});
     index.observe_host(
         HostKind::Inventory,
-        object("ResourceInventory", "app.east", 30, inventory),
+        object("ResourceInventory", "app.east", 30, &inventory),
     );
-    index.remove_host(HostKind::Cluster, &object("Cluster", "east", 31, json!({})));
+    index.remove_host(HostKind::Cluster, &object("Cluster", "east", 31, &json!({})));
     index.drop_link(&east());
     let east = view(&mut index, "east");
     assert!(east.is_deleted && east.unreachable_since.is_some());
