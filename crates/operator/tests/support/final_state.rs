@@ -8,7 +8,15 @@ use serde_json::Value;
 pub struct FinalState(BTreeMap<String, Value>);
 
 /// Kinds whose number and names depend on timing.
-const NOT_COMPARED: [&str; 6] = ["Pod", "ReplicaSet", "EndpointSlice", "Event", "Lease", "Node"];
+const NOT_COMPARED: [&str; 7] = [
+    "Pod",
+    "ReplicaSet",
+    "EndpointSlice",
+    "Endpoints",
+    "Event",
+    "Lease",
+    "Node",
+];
 
 /// Keys whose values are times, identities or random.
 const MASKED: [&str; 19] = [
