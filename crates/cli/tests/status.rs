@@ -172,19 +172,15 @@ fn check(name: &str, printed: &str) {
     );
 }
 
-fn has_charts() -> bool {
-    let charts = !Catalog::embedded().unwrap().installable().is_empty();
-    if !charts {
-        println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
-    }
-    charts
+/// Fails if this build embeds no charts.
+fn require_charts() {
+    let installable = Catalog::embedded().unwrap().installable();
+    assert!(!installable.is_empty(), "run `cargo xtask charts` first");
 }
 
 #[tokio::test]
 async fn definitions_are_installed_and_left_alone_after() {
-    if !has_charts() {
-        return;
-    }
+    require_charts();
     let host = Host::start().await;
     check(
         "status-without-definitions",
@@ -204,9 +200,7 @@ async fn definitions_are_installed_and_left_alone_after() {
 
 #[tokio::test]
 async fn a_mesh_is_reported_as_the_operator_sees_it() {
-    if !has_charts() {
-        return;
-    }
+    require_charts();
     let host = Host::start().await;
     host.run("admin", &["crds", "install", "--only=mainstay"]).await;
     host.make("mesh.yaml").await;
@@ -244,9 +238,7 @@ async fn a_mesh_is_reported_as_the_operator_sees_it() {
 
 #[tokio::test]
 async fn control_planes_that_no_operator_manages_are_reported() {
-    if !has_charts() {
-        return;
-    }
+    require_charts();
     let host = Host::start().await;
     host.make("unmanaged.yaml").await;
     for (name, arguments) in [
@@ -261,9 +253,7 @@ async fn control_planes_that_no_operator_manages_are_reported() {
 
 #[tokio::test]
 async fn a_migration_is_planned_reported_paused_and_retried() {
-    if !has_charts() {
-        return;
-    }
+    require_charts();
     let host = Host::start().await;
     host.run("admin", &["crds", "install", "--only=mainstay"]).await;
     check(
@@ -329,9 +319,7 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
 /// A watched page comes again when something changes, and not before.
 #[tokio::test]
 async fn a_watched_page_follows_the_cluster() {
-    if !has_charts() {
-        return;
-    }
+    require_charts();
     let host = Host::start().await;
     host.run("admin", &["crds", "install", "--only=mainstay"]).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
