@@ -19,8 +19,8 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.extend(differential_rows(quick));
     if !quick {
         rows.extend(bench_rows());
+        rows.extend(hostile_rows());
     }
-    rows.extend(hostile_rows());
     rows.extend(fuzzed::rows(
         |target| !target.starts_with("inject"),
         "no crash",
