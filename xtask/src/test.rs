@@ -28,8 +28,8 @@ const PEERS: [&str; 16] = [
     "chromium",
 ];
 
-/// Proofs whose quick share runs in CI, with their budgets in minutes. The tests of the others run in the test
-/// step.
+/// Proofs whose quick share runs in CI, with their budgets in minutes. The tests of other proofs run in the
+/// test step.
 const PROOFS: &[(&str, u64)] = &[("render", 4), ("clusters", 3), ("inject", 1), ("manifest", 2)];
 
 /// Runs all steps and prints their durations.
