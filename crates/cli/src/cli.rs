@@ -191,19 +191,10 @@ fn as_go_flag(arg: clap::Arg) -> clap::Arg {
         .require_equals(true)
         .default_value("false")
         .default_missing_value("true")
-        .value_parser(go_bool)
+        .value_parser(crate::flag_value::go_bool)
         .hide_default_value(true)
         .hide_possible_values(true)
         .value_name("BOOL")
-}
-
-/// Parses a boolean like Go's `strconv.ParseBool`.
-pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
-        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
-    }
 }
 
 #[cfg(test)]

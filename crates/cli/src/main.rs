@@ -4,6 +4,7 @@ mod catalog;
 mod cli;
 mod commands;
 mod error;
+mod flag_value;
 mod host;
 mod input;
 mod kubeconfig;

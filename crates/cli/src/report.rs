@@ -135,10 +135,10 @@ fn operator(survey: &Survey) -> Operator {
     let now = survey.snapshot.now;
     let leaders = match &survey.leaders {
         Ok(leaders) => leaders,
-        Err(message) => {
+        Err(error) => {
             return Operator {
                 running: None,
-                message: format!("unknown: {message}"),
+                message: format!("unknown: {error}"),
             };
         }
     };

@@ -33,7 +33,7 @@ pub struct Survey {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// The leaders, or why they are unknown.
-    pub leaders: Result<Vec<Leader>, String>,
+    pub leaders: Result<Vec<Leader>, WriteError>,
     /// Objects of our kinds that cannot be parsed.
     pub unreadable: Vec<(ObjectKind, String, String)>,
     /// Control planes that no operator manages; empty if Deployments cannot be read.
@@ -100,7 +100,7 @@ pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, Surve
     survey.read_pods(client).await;
     survey.read_workloads(client).await;
     survey.read_webhooks(client).await;
-    survey.leaders = leaders(client).await.map_err(|error| error.message);
+    survey.leaders = leaders(client).await;
     Ok(survey)
 }
 

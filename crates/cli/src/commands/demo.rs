@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::print;
 use crate::error::{CliError, Kind, chain};
+use crate::flag_value::{FlagError, number_in};
 use cluster::DemoCluster;
 use printer::Printer;
 
@@ -53,13 +54,8 @@ enum Format {
 /// Allowed speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=1_000.0;
 
-fn speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if SPEEDS.contains(&speed) {
-        Ok(speed)
-    } else {
-        Err(format!("must be between {} and {}", SPEEDS.start(), SPEEDS.end()))
-    }
+fn speed(text: &str) -> Result<f64, FlagError> {
+    number_in(SPEEDS, text)
 }
 
 /// Runs the command.

@@ -66,7 +66,7 @@ struct RunFlags {
     cluster: ClusterFlags,
 
     /// Maximum time until a component is ready, such as 90s or 5m
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::flag_value::duration)]
     readiness_timeout: Duration,
 
     /// Do not ask for confirmation
@@ -80,14 +80,6 @@ struct RunFlags {
     /// Compare the cluster with the configuration afterwards
     #[arg(long)]
     verify: bool,
-}
-
-/// Parses a duration in Go's form.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let parsed = mainstay_gostd::time::parse_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(parsed)
-        .map(Duration::from_nanos)
-        .map_err(|_| "must not be negative".to_owned())
 }
 
 /// Runs `install`.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use kube::Client;
 use mainstay_api::{
-    GoDuration, Istio, MigrationState, MigrationStrategy, Reason, UpdateStrategy, UpdateStrategyType,
-    WorkloadMigration, names,
+    Istio, MigrationState, MigrationStrategy, Reason, UpdateStrategy, UpdateStrategyType, WorkloadMigration,
+    names,
 };
 use mainstay_cluster::survey::{Survey, survey, survey_workloads};
 use mainstay_cluster::write::Writer;
@@ -89,7 +89,7 @@ struct PlanArgs {
     to: Option<String>,
 
     /// Assumed time until a workload is ready
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::flag_value::signed_duration)]
     ready_after: SignedDuration,
 
     #[command(flatten)]
@@ -132,12 +132,6 @@ struct RetryArgs {
 
     #[command(flatten)]
     at: At,
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    GoDuration(text.to_owned())
-        .span()
-        .map_err(|error| error.to_string())
 }
 
 /// Runs the command.

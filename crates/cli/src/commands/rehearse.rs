@@ -60,7 +60,7 @@ pub(crate) struct Args {
     snapshot: Option<PathBuf>,
 
     /// Readiness time of pods without an observed one
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = readiness::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = crate::flag_value::duration)]
     ready_after: Duration,
 
     /// Readiness times by workload: a YAML file of `namespace/name: 30s` or `never`

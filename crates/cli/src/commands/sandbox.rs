@@ -19,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::print;
 use crate::error::{CliError, Kind, chain};
+use crate::flag_value::{FlagError, number_in};
 use kubeconfig_file::KubeconfigFile;
 
 /// Arguments of `sandbox`.
@@ -81,16 +82,11 @@ enum Format {
 /// Running time of pods that end by themselves, such as those of Jobs.
 const COMPLETION_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum speed that the simulation can keep up with.
-const MAX_SPEED: f64 = 10_000.0;
+/// Accepted speeds: 0 stops the clock, and the simulation cannot keep up with more than the maximum.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.0..=10_000.0;
 
-fn speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if speed.is_finite() && (0.0..=MAX_SPEED).contains(&speed) {
-        Ok(speed)
-    } else {
-        Err(format!("must be between 0 (stopped clock) and {MAX_SPEED}"))
-    }
+fn speed(text: &str) -> Result<f64, FlagError> {
+    number_in(SPEEDS, text)
 }
 
 /// Runs the command.

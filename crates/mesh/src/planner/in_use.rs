@@ -7,6 +7,7 @@ use mainstay_api::{
 use super::condition::unknown;
 use super::target;
 use crate::Snapshot;
+use crate::error::ReconcileError;
 use crate::snapshot::Source;
 
 /// Returns the `InUse` condition of a revision.
@@ -19,7 +20,18 @@ pub(super) fn tag_condition(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Cond
     condition("revision tag", &tag_used(snapshot, tag))
 }
 
-fn condition(what: &str, used: &Result<bool, String>) -> Condition {
+/// Reasons why the use of a revision or tag is unknown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UsageError {
+    /// A kind of referrers cannot be read.
+    #[error("failed to list {kind}: {message}")]
+    Unreadable { kind: &'static str, message: String },
+    /// The target of a tag cannot be resolved.
+    #[error(transparent)]
+    Target(#[from] ReconcileError),
+}
+
+fn condition(what: &str, used: &Result<bool, UsageError>) -> Condition {
     let (reason, message) = match used {
         Ok(true) => (
             Reason::ReferencedByWorkloads,
@@ -36,7 +48,7 @@ fn condition(what: &str, used: &Result<bool, String>) -> Condition {
     };
     Condition::new(
         ConditionType::InUse,
-        ConditionStatus::from(*used == Ok(true)),
+        ConditionStatus::from(matches!(used, Ok(true))),
         reason,
         message,
     )
@@ -44,30 +56,34 @@ fn condition(what: &str, used: &Result<bool, String>) -> Condition {
 
 /// Whether a revision is in use. Unknown if any source cannot be read, even if another one shows a reference:
 /// nothing is deleted either way.
-pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, String> {
+pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, UsageError> {
     listed(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
     workloads_listed(snapshot)?;
     let referred_to = snapshot.references().uses_revision(revision.name());
     Ok(referred_to || is_default_for_all(revision.name(), revision))
 }
 
-fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, String> {
+fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, UsageError> {
     workloads_listed(snapshot)?;
     if snapshot.references().uses_tag(tag.name()) {
         return Ok(true);
     }
-    let target = target::resolve(snapshot, &tag.spec.target_ref).map_err(|error| error.to_string())?;
+    let target = target::resolve(snapshot, &tag.spec.target_ref)?;
     Ok(is_default_for_all(tag.name(), target))
 }
 
-fn workloads_listed(snapshot: &Snapshot) -> Result<(), String> {
+fn workloads_listed(snapshot: &Snapshot) -> Result<(), UsageError> {
     listed(snapshot, Source::Namespaces)?;
     listed(snapshot, Source::Pods)
 }
 
-fn listed(snapshot: &Snapshot, source: Source) -> Result<(), String> {
-    let failed = |error| format!("failed to list {}: {error}", source.name());
-    snapshot.readable(source).map_err(failed)
+fn listed(snapshot: &Snapshot, source: Source) -> Result<(), UsageError> {
+    snapshot
+        .readable(source)
+        .map_err(|message| UsageError::Unreadable {
+            kind: source.name(),
+            message: message.to_owned(),
+        })
 }
 
 /// With `enableNamespacesByDefault` the default revision injects every namespace without injection labels.

@@ -11,12 +11,14 @@ use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 use mainstay_rollout::revision::{RevisionChange, obsolete_revisions, record_revision};
 use mainstay_rollout::snapshot::Version;
 
+use super::chart::ComponentError;
+
 /// What the plan of an application depends on.
 pub(crate) struct ApplicationInput<'a> {
     pub(crate) now: Timestamp,
     pub(crate) application: &'a Application,
     /// The rendered components, or why they cannot be rendered.
-    pub(crate) rendered: Result<Vec<RenderedComponent>, String>,
+    pub(crate) rendered: Result<Vec<RenderedComponent>, ComponentError>,
     /// Revisions in its namespace.
     pub(crate) revisions: &'a [ApplicationRevision],
     /// Deployments in its namespace.
@@ -52,7 +54,7 @@ pub(crate) fn plan_application(input: &ApplicationInput<'_>) -> Vec<ApplicationA
     let mut status = application.status.clone();
     status.observed_generation = application.metadata.generation;
     let outcome = match &input.rendered {
-        Err(message) => Err((Reason::InvalidSpec, message.clone())),
+        Err(error) => Err((Reason::InvalidSpec, error.to_string())),
         Ok(components) => {
             let latest = record(input, components.clone(), &mut actions);
             status.latest_revision.clone_from(&latest);

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     all_namespaces: bool,
 
     /// Only clusters with this label; can be repeated
-    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = crate::flag_value::label)]
     labels: Vec<(String, String)>,
 
     /// Output format
@@ -33,15 +33,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     scope: ScopeFlags,
-}
-
-/// Parses `KEY=VALUE`.
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
-    if key.is_empty() {
-        return Err("the key is empty".to_owned());
-    }
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// Runs the command.

@@ -57,11 +57,11 @@ pub(super) struct Args {
     pub(super) max_concurrent_reconciles: i64,
 
     /// Use leader election; disable it only for a single process
-    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::flag_value::go_bool, value_name = "BOOL")]
     pub(super) leader_elect: bool,
 
     /// Run application delivery if its definitions are installed
-    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::flag_value::go_bool, value_name = "BOOL")]
     pub(super) delivery: bool,
 
     /// Allow loopback, link-local and metadata addresses in kubeconfigs of Clusters and in queries of metrics
@@ -100,7 +100,7 @@ fn platform(text: &str) -> Result<Platform, String> {
 #[derive(clap::Args)]
 pub(super) struct Zap {
     /// Development mode (console, debug); false: JSON, info [default: console, info]
-    #[arg(long = "zap-devel", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    #[arg(long = "zap-devel", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::flag_value::go_bool, value_name = "BOOL")]
     devel: Option<bool>,
 
     /// json or console

@@ -4,18 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use mainstay_api::GoDuration;
 use serde_json::Value;
 
 use crate::error::{CliError, Kind, chain};
-
-/// Parses a Go duration.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let span = GoDuration(text.to_owned())
-        .span()
-        .map_err(|error| error.to_string())?;
-    Duration::try_from(span).map_err(|_| "must not be negative".to_owned())
-}
+use crate::flag_value::duration;
 
 /// Reads a YAML file of `namespace/name: 30s` or `never`.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Option<Duration>>, CliError> {

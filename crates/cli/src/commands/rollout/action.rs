@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::api::{Delivery, ScopeFlags};
-use super::flags::{DryRun, duration};
+use super::flags::DryRun;
 use super::page::step_count;
 use crate::commands::print_styled;
 use crate::commands::revision::{Format, structured};
@@ -33,7 +33,7 @@ pub(super) struct Common {
     pub(super) dry_run: Option<DryRun>,
 
     /// Wait this long for the operator to handle the action
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::flag_value::signed_duration)]
     pub(super) wait: Option<SignedDuration>,
 
     /// Output format; `json` and `yaml` print the action

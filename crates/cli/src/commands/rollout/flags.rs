@@ -1,7 +1,5 @@
 //! Values of flags that several commands share.
 
-use jiff::SignedDuration;
-use mainstay_api::GoDuration;
 use mainstay_api::delivery::Provider;
 
 /// Where a dry run happens.
@@ -32,11 +30,4 @@ impl From<AssumedProvider> for Provider {
             AssumedProvider::Ingress => Self::Ingress,
         }
     }
-}
-
-/// Parses a duration such as `30s` or `5m`.
-pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
-    GoDuration(text.to_owned())
-        .span()
-        .map_err(|error| error.to_string())
 }

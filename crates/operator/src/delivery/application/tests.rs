@@ -45,7 +45,7 @@ impl Host {
         plan_application(&ApplicationInput {
             now: Timestamp::UNIX_EPOCH,
             application,
-            rendered: rendered.map_err(|error| error.to_string()),
+            rendered: rendered.map_err(ComponentError::from),
             revisions: &self.revisions,
             deployments: &self.deployments,
         })

@@ -104,7 +104,7 @@ impl Executor {
         let actions = plan_application(&ApplicationInput {
             now: self.shared.now(),
             application: &application,
-            rendered: render_components(&application).map_err(|error| error.to_string()),
+            rendered: render_components(&application),
             revisions: &revisions,
             deployments: &deployments,
         });

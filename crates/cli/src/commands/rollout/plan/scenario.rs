@@ -13,19 +13,20 @@ use mainstay_rollout::revision::{RevisionChange, record_revision, render_compone
 
 use super::assume;
 use crate::commands::rollout::documents::{FileFlags, Located, read};
-use crate::commands::rollout::flags::{AssumedProvider, duration};
+use crate::commands::rollout::flags::AssumedProvider;
 use crate::error::{CliError, Kind};
+use crate::flag_value::signed_duration;
 use crate::kubeconfig::block_on;
 
 /// Flags about what is not known before a rollout.
 #[derive(clap::Args)]
 pub(crate) struct Assumptions {
     /// Time until a new pod is available
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = signed_duration)]
     pub(crate) ready_after: SignedDuration,
 
     /// Time until a written route is in effect
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = signed_duration)]
     pub(crate) route_after: SignedDuration,
 
     /// What routes requests in the clusters, unless the deployment says so
@@ -49,7 +50,7 @@ pub(crate) struct Assumptions {
     pub(crate) unreachable: Vec<String>,
 
     /// Give up after this time of the rollout
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = signed_duration)]
     pub(crate) limit: SignedDuration,
 }
 
