@@ -10,12 +10,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
+use mainstay_testkit::suite::SAMPLE;
 use serde_json::Value;
 
 use crate::build::cargo;
 
 /// Number of programs that run at the same time: many of them mostly wait for real servers.
 const CONCURRENT_PROGRAMS: usize = 2;
+
+/// The test step runs every N-th test case of suites that support sampling.
+const SAMPLING_INTERVAL: &str = "3";
 
 /// Programs that take longest. They start first, so that none of them runs alone at the end.
 const SLOWEST: &[&str] = &[
@@ -202,13 +206,15 @@ impl Programs {
         })
     }
 
-    /// Runs every program that is not in `skipped`, prints the output of those that fail, the longest
-    /// durations and the totals.
+    /// Runs every program that is not in `skipped`, with a sample of the test cases that also run on the
+    /// simulator. Prints the output of those that fail, the longest durations and the totals.
     pub(crate) fn run_all(&self, skipped: &BTreeSet<ProgramName>) -> anyhow::Result<()> {
         let is_skipped = |program: &&Program| skipped.iter().any(|name| program.is(*name));
         let mut wanted: Vec<&Program> = self.tests.iter().filter(|program| !is_skipped(program)).collect();
         wanted.sort_by_key(|program| start_rank(&program.target));
-        let mut runs = run_concurrently(&wanted, |_, _| ())?;
+        let mut runs = run_concurrently(&wanted, |_, command| {
+            command.env(SAMPLE, SAMPLING_INTERVAL);
+        })?;
         runs.sort_by_key(|run| std::cmp::Reverse(run.duration));
         println!("\nlongest test programs:");
         for run in runs.iter().take(12) {

@@ -38,6 +38,22 @@ pub struct TestCase {
     pub start: fn() -> TestFuture,
 }
 
+/// Environment variable with the sampling interval of [`sample`].
+pub const SAMPLE: &str = "MAINSTAY_SAMPLE";
+
+/// Returns all test cases, or every N-th of each group if [`SAMPLE`] is N. CI samples suites whose cases also
+/// run on the simulator; proofs run them all.
+#[must_use]
+pub fn sample(groups: &[&[TestCase]]) -> Vec<TestCase> {
+    let interval = std::env::var(SAMPLE).ok().and_then(|text| text.parse().ok());
+    take_every(interval.unwrap_or(1), groups)
+}
+
+fn take_every(interval: usize, groups: &[&[TestCase]]) -> Vec<TestCase> {
+    let sampled = |group: &&[TestCase]| group.iter().copied().step_by(interval.max(1)).collect::<Vec<_>>();
+    groups.iter().flat_map(sampled).collect()
+}
+
 /// Runs the test cases whose names contain one of the program's arguments (all without arguments) and none
 /// that follows a `--skip`, inside an isolated namespace. A missing peer is an error, not a pass.
 #[must_use]
@@ -246,6 +262,22 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_has_cases_of_every_group() {
+        let case = |name| TestCase {
+            name,
+            start: || Box::pin(async {}),
+        };
+        let (tags, updates) = (["a", "b", "c", "d"].map(case), ["e"].map(case));
+        let names = |interval| {
+            let cases = take_every(interval, &[&tags, &updates]);
+            cases.iter().map(|case| case.name).collect::<String>()
+        };
+        assert_eq!(names(1), "abcde");
+        assert_eq!(names(3), "ade");
+        assert_eq!(names(0), "abcde");
+    }
 
     #[test]
     fn trials_are_chosen_by_parts_of_their_names() {

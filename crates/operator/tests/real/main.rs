@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let peers = [PARTS.as_slice(), &takeover::PEERS, &ISTIODS].concat();
-    let trials = [
+    let trials = suite::sample(&[
         SCENARIOS,
         input::TEST_CASES,
         takeover::TEST_CASES,
@@ -83,8 +83,7 @@ fn main() -> ExitCode {
         kill::SCALE,
         faults::MOVES,
         faults::CONTROL,
-    ]
-    .concat();
+    ]);
     let outcome = suite::main_parallel(lanes(), &peers, &trials);
     let migrated = MIGRATED.load(Ordering::Relaxed);
     if migrated > 0 {
