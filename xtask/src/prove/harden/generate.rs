@@ -1,6 +1,6 @@
 //! Rows about `mainstay generate`.
 
-use super::{Item, integration};
+use super::{Item, integration, unit};
 
 pub(super) const ITEMS: &[Item] = &[
     Item {
@@ -73,8 +73,13 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         key: "generate-memory",
-        claim: "generate: memory of one large List",
+        claim: "generate: memory of a large List in every layout",
         goal: "≤ 8 × the input",
-        tests: &[],
+        tests: &[
+            integration("generate_memory", "memory_is_bounded_by_the_input"),
+            unit("mainstay-inject", "pieces_make_the_whole"),
+            unit("mainstay-inject", "anchors_of_other_items_are_known"),
+            unit("mainstay-inject", "failures_are_those_of_the_whole"),
+        ],
     },
 ];
