@@ -75,6 +75,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     if !quick {
         rows.extend(operator::full_rows());
         rows.extend(security::full_rows());
+        rows.extend(generate::full_rows());
         rows.extend(rendering::full_rows());
     }
     rows

@@ -292,12 +292,14 @@ mod tests {
     fn anchors_of_other_items_are_known() {
         let two = list(&[ITEMS[0], ITEMS[5], ITEMS[4], ITEMS[1]], 2, true, false);
         let later = list(
-            &[ITEMS[1], ITEMS[4], ITEMS[0], ITEMS[5], ITEMS[0]],
+            &[
+                ITEMS[0], ITEMS[5], ITEMS[0], ITEMS[1], ITEMS[5], ITEMS[4], ITEMS[0],
+            ],
             0,
             false,
             false,
         );
-        for text in [&two, &later] {
+        for (text, indent) in [(&two, "  "), (&later, "")] {
             // A scalar, a map that is merged, a pod spec that two pods share, a replaced container.
             let scalar = text
                 .replacen("name: e", "name: &x e", 1)
@@ -319,16 +321,9 @@ mod tests {
                 .replacen("- name: app", "- &c name: app", 1)
                 .replace("{name: app}", "*c");
             check_alike(&containers, &Options::default());
-            let whole = text.replacen("- apiVersion", "- &i\n    apiVersion", 1).replacen(
-                "- kind: Pod",
-                "- *i\n  - kind: Pod",
-                1,
-            );
-            let whole = if two == *text {
-                whole
-            } else {
-                whole.replace("\n  - kind: Pod", "\n- kind: Pod")
-            };
+            let whole = text
+                .replacen("- apiVersion", &format!("- &i\n{indent}  apiVersion"), 1)
+                .replacen("- kind: Pod", &format!("- *i\n{indent}- kind: Pod"), 1);
             check_alike(&whole, &Options::default());
         }
     }

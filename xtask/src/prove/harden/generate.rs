@@ -1,6 +1,8 @@
 //! Rows about `mainstay generate`.
 
-use super::{Item, integration, unit};
+use super::super::fuzzed;
+use super::{Item, Row, integration, unit};
+use crate::fuzz::Effort;
 
 pub(super) const ITEMS: &[Item] = &[
     Item {
@@ -83,3 +85,12 @@ pub(super) const ITEMS: &[Item] = &[
         ],
     },
 ];
+
+/// Duration of the fuzz run of the full proof.
+const FUZZ_SECONDS: u64 = 3600;
+
+/// Returns the rows of the full proof: the injector is fuzzed from a new seed.
+pub(super) fn full_rows() -> Vec<Row> {
+    let effort = Effort::explore(FUZZ_SECONDS);
+    fuzzed::rows_with(|target| target == "inject", "no finding", effort)
+}
