@@ -9,10 +9,17 @@ use std::time::Duration;
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use kube::client::{Body, ClientBuilder};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::{Client, Config};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
+
+use crate::tls;
 
 /// Timeout of one call including its response. A watch must start within it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -20,10 +27,47 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// The field manager.
 pub const MANAGER: &str = "mainstay";
 
-/// Creates a client without automatic retries: the caller decides what a failure means.
+/// Creates a client without automatic retries: the caller decides what a failure means. A server certificate
+/// that is itself a CA is accepted as Go accepts it.
 pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)?.build())
+    // kube renews the credentials of plugins.
+    if !tls::has_own_bundle(&config) || config.auth_info.exec.is_some() {
+        return Ok(ClientBuilder::try_from(config)?.build());
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_connect_timeout(config.connect_timeout);
+    let connector = tls::https_connector(&config, connector)?;
+    let transport = Transport(HttpClient::builder(TokioExecutor::new()).build(connector));
+    let builder = ClientBuilder::new(transport, config.default_namespace.clone());
+    let (builder, base) = (
+        builder.with_layer(&config.extra_headers_layer()?),
+        config.base_uri_layer(),
+    );
+    Ok(match config.auth_layer()? {
+        Some(auth) => builder.with_layer(&auth).with_layer(&base).build(),
+        None => builder.with_layer(&base).build(),
+    })
+}
+
+/// Sends requests over TLS.
+#[derive(Clone)]
+struct Transport(HttpClient<HttpsConnector<HttpConnector>, Body>);
+
+impl Service<Request<Body>> for Transport {
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let response = self.0.request(request);
+        Box::pin(async move { Ok(response.await?) })
+    }
 }
 
 /// Callback for every completed call: the verb as Kubernetes counts it, and the status code or 0.

@@ -18,4 +18,5 @@ pub mod lease;
 pub mod live;
 pub mod remote;
 pub mod survey;
+pub mod tls;
 pub mod write;

@@ -90,22 +90,29 @@ async fn install_chart(host: &Host, values: &str) -> usize {
 }
 
 async fn the_chart_is_accepted(host: Host) {
-    assert_eq!(install_chart(&host, "").await, 16);
+    assert_eq!(install_chart(&host, "").await, 22);
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;
 }
 
 async fn its_roles_are_enough_and_no_more(host: Host) {
+    install_definitions(&host).await;
     install_chart(&host, "").await;
     for namespace in ["istio-system", "istio-cni", "ztunnel"] {
         host.make_namespace(namespace).await;
     }
-    let owner = make_owner(&host).await;
+    let owners = Owners::make(&host).await;
+    let ztunnel = make_owner(&host, "ZTunnel", "ztunnel").await;
     let mut applied = 0;
     for release in releases() {
         for object in &release.objects {
-            let response = host.apply(Some(ACCOUNT), &with_owner(object, &owner)).await;
+            let owner = match object["metadata"]["namespace"].as_str() {
+                Some("istio-cni") => &owners.cni,
+                Some("ztunnel") => &ztunnel,
+                _ => &owners.revision,
+            };
+            let response = host.apply(Some(ACCOUNT), &with_owner(object, owner)).await;
             response.unwrap_or_else(|error| panic!("{}: {error}", release.label));
             applied += 1;
         }
@@ -133,14 +140,15 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
 
 /// docs/rbac.md: tables, the admission policy and the other roles.
 async fn every_sentence_of_the_rbac_page_holds(host: Host) {
+    install_definitions(&host).await;
     install_chart(&host, "").await;
     let namespaces = ["istio-system", "istio-cni", "shop"];
     for namespace in namespaces {
         host.make_namespace(namespace).await;
     }
-    let owner = make_owner(&host).await;
+    let owners = Owners::make(&host).await;
     let asked = documentation::the_table_holds(&host).await;
-    let denied = documentation::the_admission_policy_holds(&host, &owner).await;
+    let denied = documentation::the_admission_policy_holds(&host, &owners).await;
     let others = documentation::other_roles_hold(&host).await;
     documentation::the_reader_role_is_enough(&host).await;
     documentation::extra_rules_are_added(NAMESPACE);
@@ -149,21 +157,44 @@ async fn every_sentence_of_the_rbac_page_holds(host: Host) {
     );
 }
 
-/// Creates an object of ours and returns a reference to it.
-async fn make_owner(host: &Host) -> Value {
+/// Installs our definitions, as the chart's Job does before everything else.
+async fn install_definitions(host: &Host) {
     let definitions = definitions::own_definitions(&Catalog::embedded().unwrap()).unwrap();
     definitions::install(&host.client(None).await, &definitions, |_, _| {})
         .await
         .unwrap();
-    let cni = json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "metadata": {"name": "default"},
-        "spec": {"version": "v1.29.1", "namespace": "istio-cni"}});
-    let made = host
-        .create(None, "/apis/sailoperator.io/v1/istiocnis", &cni)
-        .await;
+}
+
+/// References to objects of ours, each with its own namespace.
+pub(crate) struct Owners {
+    /// In `istio-cni`.
+    pub(crate) cni: Value,
+    /// In `istio-system`.
+    pub(crate) revision: Value,
+}
+
+impl Owners {
+    async fn make(host: &Host) -> Self {
+        Self {
+            cni: make_owner(host, "IstioCNI", "istio-cni").await,
+            revision: make_owner(host, "IstioRevision", "istio-system").await,
+        }
+    }
+}
+
+/// Creates an object of ours and returns a reference to it.
+async fn make_owner(host: &Host, kind: &str, namespace: &str) -> Value {
+    let mut object = json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": "default"},
+        "spec": {"version": "v1.29.1", "namespace": namespace}});
+    if kind == "IstioRevision" {
+        object["spec"]["values"] = json!({"global": {"istioNamespace": namespace}});
+    }
+    let plural = format!("/apis/sailoperator.io/v1/{}s", kind.to_lowercase());
+    let made = host.create(None, &plural, &object).await;
     let uid = made["metadata"]["uid"]
         .as_str()
         .unwrap_or_else(|| panic!("{made}"));
-    json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "name": "default", "uid": uid})
+    json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "name": "default", "uid": uid})
 }
 
 /// As the operator installs it.

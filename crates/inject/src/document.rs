@@ -6,7 +6,8 @@ mod pieces;
 use std::cell::RefCell;
 
 use mainstay_yaml::{
-    Budget, Document, Error, NodeId, Problem, SpannedValue, Value, check_syntax, parse_spanned_values,
+    Budget, Document, Error, NodeId, Problem, SpannedValue, Value, check_syntax, outline,
+    parse_spanned_values,
 };
 
 use memchr::memmem;
@@ -28,12 +29,47 @@ pub(crate) struct Treated {
     pub(crate) text: Option<Vec<u8>>,
     /// Places count from the start of the document.
     pub(crate) reports: Vec<Report>,
+    /// The item of the document's list that each report is about.
+    items: Vec<Option<usize>>,
+    /// Why nothing in the document can be edited.
+    failure: Option<Failure>,
+}
+
+/// A failure that concerns a whole document.
+#[derive(Debug)]
+enum Failure {
+    /// The edited text is not what was planned, or cannot be read: every workload fails.
+    Edit(Finding),
+    /// The document has no value: every workload that needs an edit fails.
+    Value(Finding),
+}
+
+impl Failure {
+    /// The failure with more consequences; of two alike, `earlier`.
+    fn or(self, earlier: Option<Self>) -> Self {
+        match (self, earlier) {
+            (Self::Edit(finding), None | Some(Self::Value(_))) => Self::Edit(finding),
+            (_, Some(earlier)) => earlier,
+            (own, None) => own,
+        }
+    }
 }
 
 impl Treated {
     /// Whether nothing changed and nothing is said.
     pub(crate) fn is_nothing(&self) -> bool {
         self.text.is_none() && self.reports.is_empty()
+    }
+
+    /// Fails every workload if the document failed.
+    fn concluded(mut self) -> Self {
+        if let Some(Failure::Edit(finding)) = &self.failure {
+            let others = self.reports.iter_mut();
+            others
+                .filter(|report| report.action != Action::Failed)
+                .for_each(|report| fail(report, finding));
+        }
+        self
     }
 }
 
@@ -77,10 +113,24 @@ pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
         let read = check_syntax(text, &Budget::default());
         return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
     }
-    let long = (text.len() > pieces::LONG)
-        .then(|| pieces::treat_pieces(text, pieces::PIECE, options, treat_whole))
-        .flatten();
-    long.unwrap_or_else(|| treat_whole(text, options))
+    let treated = if text.len() > pieces::LONG {
+        treat_long(text, options)
+    } else {
+        treat_whole(text, options)
+    };
+    treated.concluded()
+}
+
+fn treat_long(text: &[u8], options: &Options) -> Treated {
+    let whole = |text: &[u8]| treat_whole(text, options);
+    match outline(text, "items", &Budget::default()) {
+        Err(error) => unreadable(syntax(&error, text)),
+        Ok(None) => whole(text),
+        Ok(Some(outline)) => {
+            let pieces = pieces::treat_pieces(text, &outline, pieces::PIECE, whole);
+            pieces.unwrap_or_else(|| whole(text))
+        }
+    }
 }
 
 fn treat_whole(text: &[u8], options: &Options) -> Treated {
@@ -89,21 +139,44 @@ fn treat_whole(text: &[u8], options: &Options) -> Treated {
         Ok(None) => return Treated::default(),
         Err(finding) => return unreadable(finding),
     };
+    let invalid = original.with_value(|value| value.err().map(|error| syntax(error, text)));
+    let invalid = invalid.map(Failure::Value);
     let found = select(&original.view(), &options.pod_template_paths);
     if found.is_empty() {
-        return Treated::default();
+        return Treated {
+            failure: invalid,
+            ..Treated::default()
+        };
     }
     let mut work = Work::new(&original, &found, options);
-    let text = work.treat();
+    let (text, failure) = match work.treat() {
+        Ok(text) => (text, invalid),
+        Err(finding) => (None, Some(Failure::Edit(finding))),
+    };
     Treated {
         text,
+        items: found.iter().map(Found::item).collect(),
         reports: work.reports(),
+        failure,
     }
 }
 
+/// Sets a report to failed.
+fn fail(report: &mut Report, finding: &Finding) {
+    report.action = Action::Failed;
+    report.reason = Reason::Rejected;
+    report.findings.push(finding.clone());
+}
+
+/// Most nodes of an object: several times as many as etcd could store, and memory for them is bounded.
+const MAX_NODES: usize = 500_000;
+
 fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
-    let mut documents =
-        parse_spanned_values(text, &Budget::default()).map_err(|error| syntax(&error, text))?;
+    let budget = Budget {
+        nodes: MAX_NODES,
+        ..Budget::default()
+    };
+    let mut documents = parse_spanned_values(text, &budget).map_err(|error| syntax(&error, text))?;
     let Some(SpannedValue { document, value }) = documents.pop() else {
         return Ok(None);
     };
@@ -173,8 +246,8 @@ fn unreadable(finding: Finding) -> Treated {
         findings: vec![finding],
     };
     Treated {
-        text: None,
         reports: vec![report],
+        ..Treated::default()
     }
 }
 
@@ -220,32 +293,23 @@ impl<'w, 'a> Work<'w, 'a> {
     }
 
     /// The new text, if it differs. A workload that fails late leaves no trace: all starts again without it.
-    fn treat(&mut self) -> Option<Vec<u8>> {
+    /// An error concerns all workloads.
+    fn treat(&mut self) -> Result<Option<Vec<u8>>, Finding> {
         loop {
             let before = self.failures();
-            match self.attempt() {
-                Ok(text) if self.failures() == before => {
-                    let text = text.filter(|text| text != self.original.text)?;
-                    self.note_changes(&text);
-                    return Some(text);
+            let text = self.attempt()?;
+            if self.failures() == before {
+                let text = text.filter(|text| text != self.original.text);
+                if let Some(text) = &text {
+                    self.note_changes(text);
                 }
-                Ok(_) => {}
-                Err(finding) => {
-                    self.fail_all(&finding);
-                    return None;
-                }
+                return Ok(text);
             }
         }
     }
 
     fn failures(&self) -> usize {
         self.states.iter().filter(|state| state.failed()).count()
-    }
-
-    fn fail_all(&mut self, finding: &Finding) {
-        for state in self.states.iter_mut().filter(|state| !state.failed()) {
-            state.findings.push(finding.clone());
-        }
     }
 
     /// Sets which workloads look different in `text`.
@@ -377,10 +441,9 @@ fn extent(found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) 
     let Some(own) = found.get(index) else {
         return (0, 0);
     };
-    let mut later = found
-        .iter()
-        .skip(index + 1)
-        .filter(|other| other.template != own.template);
-    let end = later.next().map_or(parsed.text.len(), start);
+    // An alias of an object stands behind it and has its template.
+    let mut later = found.iter().skip(index + 1).map(start);
+    let end = later.find(|later| *later > start(own));
+    let end = end.unwrap_or(parsed.text.len());
     (start(own), end)
 }

@@ -61,6 +61,16 @@ pub(crate) struct Found {
     pub(crate) stranger: Option<NodeId>,
 }
 
+impl Found {
+    /// The index of its item if the document is a list.
+    pub(crate) fn item(&self) -> Option<usize> {
+        match self.steps.get(..2)? {
+            [Step::Key(_), Step::Index(index)] => Some(*index),
+            _ => None,
+        }
+    }
+}
+
 /// Every pod template of `view`, and every pod of ours in objects of unknown kind.
 pub(crate) fn select(view: &View<'_>, paths: &[PodTemplatePath]) -> Vec<Found> {
     let mut finder = Finder {

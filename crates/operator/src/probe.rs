@@ -5,8 +5,6 @@
 //! Service has, no redirect, and the body is not read.
 
 mod address;
-mod certificate;
-mod trust;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +17,7 @@ use http::{Request, StatusCode};
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use mainstay_cluster::tls::BundleVerifier;
 use mainstay_mesh::plan::ProbeRequest;
 use rustls::ClientConfig;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
@@ -28,7 +27,6 @@ use tokio_rustls::TlsConnector;
 pub use address::{Address, Resolver, SystemResolver};
 
 use crate::{ProbeOutcome, Prober};
-use trust::BundleVerifier;
 
 /// Maximum timeout of a probe in seconds, whatever the annotation says.
 const MAX_TIMEOUT_SECONDS: u32 = 30;
@@ -113,7 +111,7 @@ async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 
 fn trust(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = BundleVerifier::new(bundle, provider.clone())?;
+    let verifier = BundleVerifier::from_pem(bundle).map_err(|_| ProbeError::Bundle)?;
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let custom = versions
         .dangerous()

@@ -163,12 +163,6 @@ pub fn parse_spanned<'a, T: AsRef<[u8]> + ?Sized>(
     Ok(documents.into_iter().map(|(document, ())| document).collect())
 }
 
-/// Checks that every document of `text` parses, without building values.
-pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error> {
-    let source = Source::new(text.as_ref(), budget)?;
-    compose(&source, budget, true).map(drop)
-}
-
 /// A document with its spans and its decoded value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpannedValue<'a> {

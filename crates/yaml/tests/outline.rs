@@ -11,7 +11,7 @@ fn check(text: &str, expected: &[&str]) {
         let items = outline
             .items
             .iter()
-            .map(|(start, end)| text[*start..*end].trim_end());
+            .map(|item| text[item.start..item.end].trim_end());
         items.chain([text[outline.rest..].trim_end()]).collect()
     });
     assert_eq!(shown, expected, "{text}");

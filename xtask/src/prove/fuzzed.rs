@@ -14,6 +14,11 @@ pub(super) fn rows(wanted: impl Fn(&str) -> bool, promise: &str, quick: bool) ->
     } else {
         Effort::explore(SECONDS)
     };
+    rows_with(wanted, promise, effort)
+}
+
+/// Returns a row per selected target, with this effort.
+pub(super) fn rows_with(wanted: impl Fn(&str) -> bool, promise: &str, effort: Effort) -> Vec<Row> {
     let goal = format!("{effort}, {promise}");
     match fuzz_targets(wanted, effort) {
         Ok(runs) if runs.is_empty() => vec![Row::correct("fuzz", "no such target".into(), &goal, false)],

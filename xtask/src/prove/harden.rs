@@ -71,10 +71,11 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
             Err(error) => item.not_measured(error),
         })
         .collect();
+    rows.push(security::hostile_row(quick));
     if !quick {
-        rows.push(security::hostile_row());
         rows.extend(operator::full_rows());
         rows.extend(security::full_rows());
+        rows.extend(generate::full_rows());
         rows.extend(rendering::full_rows());
     }
     rows

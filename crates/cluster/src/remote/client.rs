@@ -16,7 +16,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ConfigExt};
+use kube::client::Body;
 use kube::config::AuthInfo;
 use kube::{Client, Config};
 use tower_service::Service;
@@ -96,7 +96,7 @@ fn connect(
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let connector = config.rustls_https_connector_with_connector(connector);
+    let connector = crate::tls::https_connector(config, connector);
     let connector = connector.map_err(|_| RemoteError::Credential)?;
     let service = RemoteService {
         client: HttpClient::builder(TokioExecutor::new()).build(connector),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::charts::{documents, operator_chart, releases};
 use super::host::Host;
-use crate::{ACCOUNT, JOB, with_owner};
+use crate::{ACCOUNT, JOB, Owners, with_owner};
 
 fn page() -> String {
     std::fs::read_to_string(repository_root().join("docs/rbac.md")).unwrap()
@@ -88,8 +88,10 @@ fn without_service_name(mut object: Value) -> Value {
 }
 
 /// The admission policy; returns the number of denied writes.
-pub(crate) async fn the_admission_policy_holds(host: &Host, owner: &Value) -> usize {
-    no_secrets_and_pods(host).await + only_own_workloads(host, owner).await + only_restarts(host, owner).await
+pub(crate) async fn the_admission_policy_holds(host: &Host, owners: &Owners) -> usize {
+    no_secrets_and_pods(host).await
+        + only_own_workloads(host, owners).await
+        + only_restarts(host, &owners.cni).await
 }
 
 async fn no_secrets_and_pods(host: &Host) -> usize {
@@ -129,28 +131,65 @@ async fn denied(host: &Host, object: &Value, expected: &str) {
     assert!(error.contains(expected), "{}: {error}", object["kind"]);
 }
 
-async fn only_own_workloads(host: &Host, owner: &Value) -> usize {
+async fn only_own_workloads(host: &Host, owners: &Owners) -> usize {
+    let mut count = 0;
     for kind in ["Deployment", "DaemonSet"] {
         let object = |namespace: &str| without_service_name(workload(kind, namespace));
         denied(
             host,
             &object("istio-system"),
-            "only for objects of sailoperator.io",
+            "only for control planes, CNI plugins and ztunnels",
+        )
+        .await;
+        let mut istio = owners.cni.clone();
+        istio["kind"] = json!("Istio");
+        denied(
+            host,
+            &with_owner(&object("istio-cni"), &istio),
+            "only for control planes",
         )
         .await;
         for namespace in ["kube-system", "kube-public", "kube-node-lease"] {
             denied(
                 host,
-                &with_owner(&object(namespace), owner),
+                &with_owner(&object(namespace), &owners.cni),
                 "protected namespaces",
             )
             .await;
         }
-        host.apply(Some(ACCOUNT), &with_owner(&object("istio-cni"), owner))
-            .await
-            .unwrap();
+        count += 5 + only_in_own_namespaces(host, owners, object).await;
     }
-    8
+    count
+}
+
+/// Each owner in the namespaces of the others, with another UID, and of a kind without objects.
+async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str) -> Value) -> usize {
+    let expected = "only in its namespace";
+    let pairs = [("istio-cni", &owners.cni), ("istio-system", &owners.revision)];
+    let mut count = 0;
+    for (own, owner) in pairs {
+        for other in ["istio-cni", "istio-system", "shop"] {
+            if other != own {
+                denied(host, &with_owner(&object(other), owner), expected).await;
+                count += 1;
+            }
+        }
+        let mut forged = owner.clone();
+        forged["uid"] = json!("00000000-0000-0000-0000-000000000001");
+        denied(host, &with_owner(&object(own), &forged), expected).await;
+        let allowed = host.apply(Some(ACCOUNT), &with_owner(&object(own), owner));
+        allowed.await.unwrap();
+        count += 1;
+    }
+    let mut ztunnel = owners.cni.clone();
+    ztunnel["kind"] = json!("ZTunnel");
+    denied(
+        host,
+        &with_owner(&object("istio-cni"), &ztunnel),
+        "no params found",
+    )
+    .await;
+    count + 1
 }
 
 /// Workload migration restarts workloads of others and relabels their pods, but does not change what runs.

@@ -1,7 +1,9 @@
-//! Parses any bytes as YAML and as JSON: no parser panics, and every parsed value can be written.
+//! Parses any bytes as YAML and as JSON: no parser panics, every parsed value can be written, and the syntax
+//! check has the errors of the parser.
 
 use mainstay_yaml::{
-    Budget, Numbers, Options, parse_json, parse_spanned, parse_with, to_json, to_yaml_v2, to_yaml_v3,
+    Budget, Numbers, Options, check_syntax, parse_json, parse_spanned, parse_with, to_json, to_yaml_v2,
+    to_yaml_v3,
 };
 
 pub(super) fn check(text: &[u8]) {
@@ -25,7 +27,13 @@ pub(super) fn check(text: &[u8]) {
     }
     // Spans of UTF-16 text refer to its UTF-8 form.
     let wide = text.starts_with(b"\xFF\xFE") || text.starts_with(b"\xFE\xFF");
-    for document in parse_spanned(text, &budget).unwrap_or_default() {
+    let parsed = parse_spanned(text, &budget);
+    assert_eq!(
+        check_syntax(text, &budget).err().as_ref(),
+        parsed.as_ref().err(),
+        "the syntax check differs from parsing"
+    );
+    for document in parsed.unwrap_or_default() {
         for node in &document.nodes {
             assert!(wide || node.span.start.offset <= node.span.end.offset);
             assert!(wide || node.span.end.offset <= text.len());

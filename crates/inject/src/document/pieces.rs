@@ -1,146 +1,175 @@
 //! Processes a long `List` in pieces of a few items, with the result of [`treat_whole`](super::treat_whole)
 //! and the memory of one piece. Each piece is processed as a separate `List`: the text before the first item,
-//! some items, the text after the last. Any other layout is processed as a whole.
+//! some items, the text after the last. Items that contain the anchors of a piece's aliases precede it, and
+//! an alias follows for each of its anchors that other items use. Any other layout is processed as a whole.
+
+mod list;
+mod spot;
 
 use std::ops::Range;
 
-use mainstay_yaml::{Budget, outline};
+use mainstay_yaml::Outline;
 
-use super::Treated;
-use crate::{Action, Options, Place, lines};
+use super::{Failure, Treated};
+use crate::{Action, Finding, Place, Report};
+use list::{List, Piece};
+use spot::Spot;
 
 /// Shorter documents fit into memory as they are.
-pub(super) const LONG: usize = 1 << 20;
+pub(super) const LONG: usize = 256 << 10;
 /// About how much text of items makes a piece.
-pub(super) const PIECE: usize = 128 << 10;
-/// Longest that may stand around the items: it is read again with each piece.
-const FRAME: usize = 4 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
-/// Applies `treat` to `text` in pieces of about `size` bytes; `None` if the text is not such a list or an
-/// item fails: then the whole document must be processed.
+/// Applies `treat` to `text` in pieces of about `size` bytes; `None` if the text is not such a list: then the
+/// whole document must be processed.
 pub(super) fn treat_pieces(
     text: &[u8],
+    outline: &Outline,
     size: usize,
-    options: &Options,
-    treat: impl Fn(&[u8], &Options) -> Treated,
+    treat: impl Fn(&[u8]) -> Treated,
 ) -> Option<Treated> {
-    let pieces = cut(text, size)?;
-    let (first, last) = (pieces.first()?, pieces.last()?);
-    let (head, tail) = (text.get(..first.start)?, text.get(last.end..)?);
-    if head.len() + tail.len() > FRAME {
-        return None;
+    let list = List::new(text, outline)?;
+    let pieces = list.pieces(size)?;
+    let mut whole = Whole::new(text, list.head().len());
+    for piece in &pieces {
+        let composed = list.compose(piece)?;
+        let treated = treat(&composed.text);
+        whole.add(&list, piece, &composed, treated)?;
     }
-    let base = Spot::default().behind(head);
-    let mut here = base;
-    let mut whole = Treated::default();
-    let mut out: Vec<u8> = Vec::with_capacity(text.len() + text.len() / 8);
-    let mut kept = 0;
-    for piece in pieces {
-        here = here.behind(text.get(here.offset..piece.start)?);
-        let items = [head, text.get(piece.clone())?, tail].concat();
-        let treated = treat(&items, options);
-        for mut report in treated.reports {
-            if report.action == Action::Failed {
-                return None;
+    whole.finish()
+}
+
+/// The result of the pieces so far.
+struct Whole<'t> {
+    text: &'t [u8],
+    /// Where the items of the last piece start.
+    here: Spot,
+    treated: Treated,
+    out: Vec<u8>,
+    /// How much of the text is dealt with in `out`.
+    kept: usize,
+}
+
+/// A piece as a separate `List`.
+struct Composed {
+    text: Vec<u8>,
+    /// The items of the context, then those of the piece.
+    parts: Vec<Part>,
+    /// Length of what follows them.
+    tail: usize,
+}
+
+/// Where a part of a composed text is, there and in the document.
+struct Part {
+    there: Spot,
+    start: usize,
+    len: usize,
+}
+
+impl Part {
+    /// The part that follows `text`, and is at `range` in the document.
+    fn new(text: &[u8], range: &Range<usize>) -> Self {
+        Self {
+            there: Spot::default().behind(text),
+            start: range.start,
+            len: range.len(),
+        }
+    }
+
+    fn contains(&self, place: Place) -> bool {
+        (self.there.offset..self.there.offset + self.len).contains(&place.offset)
+    }
+}
+
+impl<'t> Whole<'t> {
+    fn new(text: &'t [u8], head: usize) -> Self {
+        Self {
+            text,
+            here: Spot::default().behind(text.get(..head).unwrap_or_default()),
+            treated: Treated::default(),
+            out: Vec::new(),
+            kept: 0,
+        }
+    }
+
+    fn add(&mut self, list: &List<'_>, piece: &Piece, composed: &Composed, treated: Treated) -> Option<()> {
+        let range = list.range(piece)?;
+        self.here = self.here.behind(self.text.get(self.here.offset..range.start)?);
+        if treated.items.len() != treated.reports.len() {
+            return None;
+        }
+        for (item, mut report) in treated.items.into_iter().zip(treated.reports) {
+            if !List::owns(piece, item?) {
+                continue;
             }
             let places = report.findings.iter_mut().map(|finding| &mut finding.place);
             for place in places.chain([&mut report.place]) {
-                *place = here.place(base, *place)?;
+                *place = self.moved(composed, *place)?;
             }
-            whole.reports.push(report);
+            self.treated.reports.push(report);
+        }
+        if let Some(failure) = treated.failure {
+            let failure = self.moved_failure(composed, failure)?;
+            self.treated.failure = Some(failure.or(self.treated.failure.take()));
         }
         if let Some(new) = treated.text {
-            let inner = new.strip_prefix(head)?.strip_suffix(tail)?;
-            out.extend_from_slice(text.get(kept..piece.start)?);
-            out.extend_from_slice(inner);
-            kept = piece.end;
+            let inner = list.items_of(piece, composed, &new)?;
+            self.out.extend_from_slice(self.text.get(self.kept..range.start)?);
+            self.out.extend_from_slice(inner);
+            self.kept = range.end;
         }
-    }
-    if kept > 0 {
-        out.extend_from_slice(text.get(kept..)?);
-        whole.text = Some(out);
-    }
-    Some(whole)
-}
-
-/// A place in a text, counted from 0.
-#[derive(Clone, Copy, Default)]
-struct Spot {
-    offset: usize,
-    line: usize,
-    column: usize,
-}
-
-impl Spot {
-    /// Where one is having passed `text`.
-    fn behind(self, text: &[u8]) -> Self {
-        let characters = |line: &[u8]| line.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
-        let column = match memchr::memrchr(b'\n', text) {
-            Some(at) => characters(text.get(at + 1..).unwrap_or_default()),
-            None => self.column + characters(text),
-        };
-        Self {
-            offset: self.offset + text.len(),
-            line: self.line + memchr::memchr_iter(b'\n', text).count(),
-            column,
-        }
+        Some(())
     }
 
-    /// A place behind `base`, where the head of a piece ends, as one behind this; `None` for one in the head.
-    fn place(self, base: Self, place: Place) -> Option<Place> {
-        let offset = place.offset.checked_sub(base.offset)? + self.offset;
-        let line = place.line.checked_sub(base.line)? + self.line;
-        let first_line = place.line == base.line + 1;
-        let column = if first_line {
-            place.column.checked_sub(base.column)? + self.column
+    /// A place in a piece as one in the document; `None` for one outside of the items.
+    fn moved(&self, composed: &Composed, place: Place) -> Option<Place> {
+        let part = composed.parts.iter().find(|part| part.contains(place))?;
+        let here = if part.start == self.here.offset {
+            self.here
         } else {
-            place.column
+            Spot::default().behind(self.text.get(..part.start)?)
         };
-        Some(Place {
-            line,
-            column,
-            offset,
-            ..place
+        here.place(part.there, place)
+    }
+
+    fn moved_failure(&self, composed: &Composed, failure: Failure) -> Option<Failure> {
+        Some(match failure {
+            Failure::Edit(finding) => Failure::Edit(finding),
+            Failure::Value(finding) => Failure::Value(Finding {
+                place: self.moved(composed, finding.place)?,
+                ..finding
+            }),
         })
     }
-}
 
-/// Ranges of whole items, in their order; between them is nothing but what separates items.
-fn cut(text: &[u8], size: usize) -> Option<Vec<Range<usize>>> {
-    let outline = outline(text, "items", &Budget::default()).ok()??;
-    let mut pieces: Vec<Range<usize>> = Vec::new();
-    let starts = outline.items.iter().skip(1).map(|(start, _)| *start);
-    for ((start, end), next) in outline.items.iter().zip(starts.chain([outline.rest])) {
-        let item = if outline.flow {
-            *start..*end
-        } else {
-            let next = match next {
-                end if end >= text.len() => text.len(),
-                key if key == outline.rest => lines::start(text, key),
-                item => dash_line(text, item)?,
-            };
-            dash_line(text, *start)?..next
-        };
-        match pieces.last_mut().filter(|piece| piece.len() + item.len() <= size) {
-            Some(piece) => piece.end = item.end,
-            None => pieces.push(item),
+    fn finish(mut self) -> Option<Treated> {
+        if self.treated.failure.is_none() && self.kept > 0 {
+            self.out.extend_from_slice(self.text.get(self.kept..)?);
+            self.treated.text = Some(self.out);
         }
+        if let Some(Failure::Value(finding)) = &self.treated.failure {
+            fail_edited(&mut self.treated.reports, finding);
+        }
+        Some(self.treated)
     }
-    (pieces.len() > 1).then_some(pieces)
 }
 
-/// Where the line of an item starts, if its dash is the first on it.
-fn dash_line(text: &[u8], item: usize) -> Option<usize> {
-    let line = lines::start(text, item);
-    let before = text.get(line..item)?.trim_ascii_start();
-    before.starts_with(b"-").then_some(line)
+/// Without a value of the document no pod of it can be edited.
+fn fail_edited(reports: &mut [Report], finding: &Finding) {
+    let edited = |report: &&mut Report| matches!(report.action, Action::Injected | Action::Removed);
+    reports
+        .iter_mut()
+        .filter(edited)
+        .for_each(|report| super::fail(report, finding));
 }
 
 #[cfg(test)]
 mod tests {
+    use mainstay_yaml::{Budget, outline};
+
     use super::*;
     use crate::document::treat_whole;
-    use crate::{LATER, Mode};
+    use crate::{LATER, Mode, Options};
 
     const ITEMS: [&str; 7] = [
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  runtimeClassName: contrast-cc\n  containers:\n  - name: app\n    args:\n    - |\n      - x\n\n",
@@ -175,26 +204,53 @@ mod tests {
         if crlf { text.replace('\n', "\r\n") } else { text }
     }
 
+    /// The result of `text` in pieces of one item.
+    fn in_pieces(text: &[u8], options: &Options) -> Option<Treated> {
+        let outline = outline(text, "items", &Budget::default()).unwrap()?;
+        let treated = treat_pieces(text, &outline, 1, |text| treat_whole(text, options));
+        treated.map(Treated::concluded)
+    }
+
+    fn as_whole(text: &[u8], options: &Options) -> Treated {
+        treat_whole(text, options).concluded()
+    }
+
+    fn shown(text: Option<&Vec<u8>>) -> Option<String> {
+        text.map(|text| String::from_utf8(text.clone()).unwrap())
+    }
+
+    fn check_alike(text: &str, options: &Options) -> Treated {
+        let whole = as_whole(text.as_bytes(), options);
+        let pieces = in_pieces(text.as_bytes(), options).expect(text);
+        assert_eq!(
+            shown(pieces.text.as_ref()),
+            shown(whole.text.as_ref()),
+            "from\n{text}"
+        );
+        assert_eq!(
+            format!("{:#?}", pieces.reports),
+            format!("{:#?}", whole.reports),
+            "from\n{text}"
+        );
+        whole
+    }
+
     fn check(text: &str, options: &Options) {
-        let whole = treat_whole(text.as_bytes(), options);
-        let pieces = treat_pieces(text.as_bytes(), 1, options, treat_whole);
+        let whole = check_alike(text, options);
         if whole.reports.iter().any(|report| report.action == Action::Failed) {
-            return assert!(pieces.is_none());
+            return;
         }
-        let pieces = pieces.unwrap();
-        let shown = |text: &Option<Vec<u8>>| text.clone().map(|text| String::from_utf8(text).unwrap());
-        assert_eq!(shown(&pieces.text), shown(&whole.text), "from\n{text}");
-        assert_eq!(format!("{:?}", pieces.reports), format!("{:?}", whole.reports));
         assert!(options.mode == Mode::Uninject || whole.text.is_some());
         if let Some(injected) = &whole.text {
             let away = Options {
                 mode: Mode::Uninject,
                 ..options.clone()
             };
-            let back = treat_pieces(injected, 1, &away, treat_whole).unwrap();
-            assert_eq!(shown(&back.text), shown(&treat_whole(injected, &away).text));
+            let back = in_pieces(injected, &away).unwrap();
+            let whole = as_whole(injected, &away);
+            assert_eq!(shown(back.text.as_ref()), shown(whole.text.as_ref()));
             let value = |text: &str| mainstay_yaml::parse(text, &Budget::default()).unwrap();
-            assert_eq!(value(&shown(&back.text).unwrap()), value(text));
+            assert_eq!(value(&shown(back.text.as_ref()).unwrap()), value(text));
         }
     }
 
@@ -233,17 +289,96 @@ mod tests {
     }
 
     #[test]
+    fn anchors_of_other_items_are_known() {
+        let two = list(&[ITEMS[0], ITEMS[5], ITEMS[4], ITEMS[1]], 2, true, false);
+        let later = list(
+            &[
+                ITEMS[0], ITEMS[5], ITEMS[0], ITEMS[1], ITEMS[5], ITEMS[4], ITEMS[0],
+            ],
+            0,
+            false,
+            false,
+        );
+        for (text, indent) in [(&two, "  "), (&later, "")] {
+            // A scalar, a map that is merged, a pod spec that two pods share, a replaced container.
+            let scalar = text
+                .replacen("name: e", "name: &x e", 1)
+                .replace("runtimeClassName: other", "runtimeClassName: *x");
+            check(&scalar, &Options::default());
+            let named = text
+                .replacen("kind: Pod", "kind: &k Pod", 1)
+                .replace("kind: ConfigMap", "kind: *k");
+            check(&named, &Options::default());
+            let spec = text
+                .replacen("spec:\n", "spec: &s\n", 1)
+                .replace("spec: {runtimeClassName: other}", "spec: *s");
+            check_alike(&spec, &Options::default());
+            let merged = text
+                .replacen("spec:\n", "spec: &s\n", 1)
+                .replace("{runtimeClassName: other}", "{<<: *s}");
+            check_alike(&merged, &Options::default());
+            let containers = text
+                .replacen("- name: app", "- &c name: app", 1)
+                .replace("{name: app}", "*c");
+            check_alike(&containers, &Options::default());
+            let whole = text
+                .replacen("- apiVersion", &format!("- &i\n{indent}  apiVersion"), 1)
+                .replacen("- kind: Pod", &format!("- *i\n{indent}- kind: Pod"), 1);
+            check_alike(&whole, &Options::default());
+        }
+    }
+
+    #[test]
+    fn anchors_in_json_like_lists_are_known() {
+        let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {runtimeClassName: contrast-cc, containers: [{name: app}]}}";
+        let shared = pod.replace("spec: {", "spec: &s {");
+        let user = "{apiVersion: v1, kind: Pod, metadata: {name: q}, spec: *s}";
+        for items in [vec![pod, &shared, user, pod], vec![&shared, pod, pod, user, user]] {
+            let text = format!("{{kind: List, apiVersion: v1, items: [{}]}}\n", items.join(", "));
+            check_alike(&text, &Options::default());
+        }
+    }
+
+    #[test]
+    fn failures_are_those_of_the_whole() {
+        let options = Options::default();
+        let two = list(&[ITEMS[0], ITEMS[5], ITEMS[0], ITEMS[4]], 0, false, false);
+        // One object fails; one has no value; earlier lines were edited.
+        check_alike(
+            &two.replacen("containers:\n", "containers: 7\n    x:\n", 1),
+            &options,
+        );
+        check_alike(&two.replace("runtimeClassName: other", "<<: 1"), &options);
+        let injected = shown(as_whole(two.as_bytes(), &options).text.as_ref()).unwrap();
+        let edited = injected.replacen("  - name: contrast-initializer", "  - name: x", 1);
+        assert_ne!(injected, edited);
+        check_alike(&edited, &options);
+        let away = Options {
+            mode: Mode::Uninject,
+            ..options
+        };
+        check_alike(&edited, &away);
+    }
+
+    #[test]
     fn what_is_not_plain_is_left_to_the_whole() {
         let none = |text: &str| {
-            let treated = treat_pieces(text.as_bytes(), 1, &Options::default(), treat_whole);
-            assert!(treated.is_none(), "{text}");
+            assert!(
+                in_pieces(text.as_bytes(), &Options::default()).is_none(),
+                "{text}"
+            );
         };
         let two = list(&[ITEMS[0], ITEMS[0]], 0, false, false);
         none(&list(&ITEMS[..1], 0, false, false));
-        none(&two.replace("name: app", "name: &x app"));
-        none(&two.replacen("- apiVersion", "-\n  apiVersion", 2));
-        none(&two.replace("# head", &format!("# {}", "x".repeat(FRAME))));
-        none(&two.replacen("containers:\n", "containers: 7\n", 2));
-        none(&two.replacen("name: app", "name: [", 1));
+        none("kind: List\n? items\n: - a: 1\n  - b: 2\n");
+        let last = two.replacen("name: app", "name: &x app", 1);
+        none(&format!("{last}metadata: {{name: *x}}\n"));
+        none(&two.replace("# head", &format!("# {}", "x".repeat(two.len()))));
+        check_alike(
+            &two.replacen("- apiVersion", "-\n  apiVersion", 2),
+            &Options::default(),
+        );
+        check_alike(&two.replace("name: app", "name: &x app"), &Options::default());
+        check_alike(&two.replace("name: app", "name: !!str app"), &Options::default());
     }
 }

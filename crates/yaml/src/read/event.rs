@@ -80,6 +80,8 @@ pub(super) struct Parser<'a> {
     state: State,
     states: Vec<State>,
     tags: Vec<(String, String)>,
+    /// Start of the last `-` of a block list.
+    entry: ScanPosition,
 }
 
 type Parse<'a> = Result<Event<'a>, Error>;
@@ -93,7 +95,12 @@ impl<'a> Parser<'a> {
             state: State::StreamStart,
             states: Vec::new(),
             tags: Vec::new(),
+            entry: ScanPosition::default(),
         }
+    }
+
+    pub(super) fn entry(&self) -> ScanPosition {
+        self.entry
     }
 
     pub(super) fn skipped(&self) -> usize {
@@ -381,7 +388,7 @@ impl<'a> Parser<'a> {
         let (start, end) = (token.start, token.end);
         match token.kind {
             TokenKind::BlockEntry => {
-                self.scanner.take()?;
+                self.entry = self.scanner.take()?.start;
                 if matches!(
                     self.scanner.peek()?.kind,
                     TokenKind::BlockEntry | TokenKind::BlockEnd
@@ -408,7 +415,7 @@ impl<'a> Parser<'a> {
                 end: start,
             });
         }
-        self.scanner.take()?;
+        self.entry = self.scanner.take()?.start;
         match self.scanner.peek()?.kind {
             TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
                 Ok(self.empty(end, State::IndentlessEntry))

@@ -1,10 +1,11 @@
 //! Positions of the items of one long list. Reads events only, so the memory does not depend on the length of
 //! the text, apart from the result.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::event::{EventKind, Parser};
-use super::scan::Scanner;
+use super::check::CheckedEvents;
+use super::event::{Event, EventKind};
 use super::source::Source;
 use super::token::{ScanPosition, Style};
 use crate::{Budget, Error};
@@ -14,38 +15,51 @@ use crate::{Budget, Error};
 pub struct Outline {
     /// Whether the list is in brackets.
     pub flow: bool,
-    /// Start and end of each item, in bytes; the end of a block is the start of the next token.
-    pub items: Vec<(usize, usize)>,
+    /// The items in their order.
+    pub items: Vec<OutlineItem>,
     /// Position at which the root map continues after the list: its next key, its closing brace, or the end.
     pub rest: usize,
+    /// Pairs of items of which the first contains an alias of a node in the second, in the order of the
+    /// aliases.
+    pub references: Vec<(usize, usize)>,
+    /// Anchors of those nodes with their items. No other node of the document has one of them.
+    pub shared: BTreeMap<String, usize>,
 }
 
-/// Returns the items under `key`; `None` if there is no such list, if a key is repeated, or if the text
-/// contains an anchor, an alias or a tag: then the meaning of an item may depend on others.
+/// Positions of one item, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutlineItem {
+    /// Start of the dash; of the item itself in brackets.
+    pub entry: usize,
+    /// Start of the item.
+    pub start: usize,
+    /// End of the item; the start of the next token for a block.
+    pub end: usize,
+}
+
+/// Returns the items under `key`; `None` if there is no such list, if a key is repeated, or if the meaning of
+/// an alias could change when other items are left out.
 pub fn outline<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     key: &str,
     budget: &Budget,
 ) -> Result<Option<Outline>, Error> {
     let source = Source::new(text.as_ref(), budget)?;
-    let scanner = Scanner::new(&source.text, source.skipped, source.failure);
     let mut walk = Walk {
         key,
         depth: 0,
         state: State::Document,
         outline: Outline::default(),
     };
-    let mut parser = Parser::new(scanner);
-    loop {
-        let event = parser.next()?;
-        if matches!(event.kind, EventKind::StreamEnd) {
-            break;
-        }
-        if !walk.take(&event.kind, event.start, event.end, source.skipped) {
-            return Ok(None);
-        }
+    let mut events = CheckedEvents::new(&source, budget);
+    let mut supported = true;
+    while let Some(event) = events.next()? {
+        // The rest is read for its errors.
+        supported = supported && walk.take(&event, &events, source.skipped);
     }
-    Ok((walk.state == State::Done).then_some(walk.outline))
+    let unique = |name: &String| events.anchor(name).is_some_and(|anchor| !anchor.repeated);
+    let known = supported && walk.state == State::Done && walk.outline.shared.keys().all(unique);
+    Ok(known.then_some(walk.outline))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,27 +88,53 @@ struct Walk<'k> {
 
 impl Walk<'_> {
     /// Processes one event; returns `false` if the text is not supported.
-    fn take(&mut self, kind: &EventKind<'_>, start: ScanPosition, end: ScanPosition, skipped: usize) -> bool {
-        let (start, end) = (start.at as usize + skipped, end.at as usize + skipped);
-        let (opens, closes) = match kind {
-            EventKind::Alias(_) => return false,
-            EventKind::Scalar { properties, .. }
-            | EventKind::SequenceStart(_, properties)
-            | EventKind::MappingStart(_, properties)
-                if properties.anchor.is_some() || properties.tag.is_some() =>
-            {
-                return false;
-            }
+    fn take(&mut self, event: &Event<'_>, events: &CheckedEvents<'_>, skipped: usize) -> bool {
+        let offset = |position: ScanPosition| position.at as usize + skipped;
+        let (opens, closes) = match &event.kind {
             EventKind::SequenceStart(..) | EventKind::MappingStart(..) => (true, false),
             EventKind::SequenceEnd | EventKind::MappingEnd => (false, true),
-            EventKind::Scalar { .. } => (false, false),
+            EventKind::Scalar { .. } | EventKind::Alias(_) => (false, false),
             EventKind::DocumentStart => return self.state == State::Document,
             EventKind::DocumentEnd | EventKind::StreamEnd => return true,
         };
         self.depth -= usize::from(closes);
-        let known = self.node(kind, start..end, opens, closes);
+        let starts_item = self.state == State::Items && self.depth == 2 && !closes;
+        let range = offset(event.start)..offset(event.end);
+        let known = self.node(&event.kind, range.clone(), opens, closes);
         self.depth += usize::from(opens);
-        known
+        if let Some(item) = self
+            .outline
+            .items
+            .last_mut()
+            .filter(|_| starts_item && !self.outline.flow)
+        {
+            item.entry = offset(events.entry());
+        }
+        match &event.kind {
+            EventKind::Alias(name) => known && self.alias(name, events.target().at as usize + skipped),
+            _ => known,
+        }
+    }
+
+    /// Records an alias of the node at `target`; returns `false` if it is outside of the list and the node is
+    /// inside.
+    fn alias(&mut self, name: &str, target: usize) -> bool {
+        let items = &self.outline.items;
+        let Some(item) = items.partition_point(|item| item.start <= target).checked_sub(1) else {
+            return true;
+        };
+        if self.state != State::Items {
+            // After the list; the node may be there too.
+            return self.outline.rest != 0 && target >= self.outline.rest;
+        }
+        let here = items.len() - 1;
+        if item != here {
+            if self.outline.references.last() != Some(&(here, item)) {
+                self.outline.references.push((here, item));
+            }
+            self.outline.shared.insert(name.to_owned(), item);
+        }
+        true
     }
 
     fn node(&mut self, kind: &EventKind<'_>, range: Range<usize>, opens: bool, closes: bool) -> bool {
@@ -139,8 +179,12 @@ impl Walk<'_> {
             }
             (State::Items, 2) => {
                 match self.outline.items.last_mut().filter(|_| closes) {
-                    Some(last) => last.1 = range.end,
-                    None => self.outline.items.push((range.start, range.end)),
+                    Some(last) => last.end = range.end,
+                    None => self.outline.items.push(OutlineItem {
+                        entry: range.start,
+                        start: range.start,
+                        end: range.end,
+                    }),
                 }
                 true
             }

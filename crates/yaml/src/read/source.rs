@@ -28,6 +28,20 @@ pub(crate) struct Failure {
 const BLOCK: usize = 512;
 
 impl<'a> Source<'a> {
+    /// Returns the text to scan. go-yaml reads an empty text as one empty line.
+    pub(crate) fn scanned(&self) -> &str {
+        self.scannable(&self.text)
+    }
+
+    /// Returns the text to scan in place of `text`, the text of this source, which may outlive it.
+    pub(crate) fn scannable<'t>(&self, text: &'t str) -> &'t str {
+        if text.is_empty() && self.skipped == 0 && self.failure.is_none() {
+            "\n"
+        } else {
+            text
+        }
+    }
+
     pub(crate) fn new(bytes: &'a [u8], budget: &Budget) -> Result<Self, Error> {
         if bytes.len() > budget.bytes.min(u32::MAX as usize >> 1) {
             let (of, limit) = ("bytes of text", budget.bytes);

@@ -87,12 +87,7 @@ pub(crate) fn compose_text<'a>(
     budget: &Budget,
     all: bool,
 ) -> Result<Vec<Tree<'a>>, Error> {
-    // go-yaml reads an empty text as one empty line.
-    let text = if text.is_empty() && source.skipped == 0 && source.failure.is_none() {
-        "\n"
-    } else {
-        text
-    };
+    let text = source.scannable(text);
     let scanner = Scanner::new(text, source.skipped, source.failure);
     let mut composer = Composer {
         parser: Parser::new(scanner),

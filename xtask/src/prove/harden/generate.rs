@@ -1,6 +1,8 @@
 //! Rows about `mainstay generate`.
 
-use super::{Item, integration};
+use super::super::fuzzed;
+use super::{Item, Row, integration, unit};
+use crate::fuzz::Effort;
 
 pub(super) const ITEMS: &[Item] = &[
     Item {
@@ -73,8 +75,22 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         key: "generate-memory",
-        claim: "generate: memory of one large List",
+        claim: "generate: memory of a large List in every layout",
         goal: "≤ 8 × the input",
-        tests: &[],
+        tests: &[
+            integration("generate_memory", "memory_is_bounded_by_the_input"),
+            unit("mainstay-inject", "pieces_make_the_whole"),
+            unit("mainstay-inject", "anchors_of_other_items_are_known"),
+            unit("mainstay-inject", "failures_are_those_of_the_whole"),
+        ],
     },
 ];
+
+/// Duration of the fuzz run of the full proof.
+const FUZZ_SECONDS: u64 = 3600;
+
+/// Returns the rows of the full proof: the injector is fuzzed from a new seed.
+pub(super) fn full_rows() -> Vec<Row> {
+    let effort = Effort::explore(FUZZ_SECONDS);
+    fuzzed::rows_with(|target| target == "inject", "no finding", effort)
+}

@@ -103,6 +103,12 @@ pub(super) const ITEMS: &[Item] = &[
                 "tag",
                 "a_tag_with_a_new_fixed_target_moves_at_once_also_to_another_namespace",
             ),
+            unit("mainstay-cluster", "an_api_server_may_present_a_ca_certificate"),
+            unit(
+                "mainstay-cluster",
+                "other_certificates_of_an_api_server_are_rejected",
+            ),
+            unit("mainstay-cluster", "replaced_ca_certificates_are_read_again"),
             unit(OPERATOR, "a_server_certificate_may_be_a_ca"),
             unit(
                 OPERATOR,

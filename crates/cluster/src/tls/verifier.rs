@@ -8,37 +8,46 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::ProbeError;
 use super::certificate::Certificate;
 
 /// A verifier that trusts the certificates of a bundle.
 #[derive(Debug)]
-pub(super) struct BundleVerifier {
+pub struct BundleVerifier {
     strict: Arc<WebPkiServerVerifier>,
     bundle: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
+/// The bundle contains no usable certificate.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("no usable certificate in the CA bundle")]
+pub struct BundleError;
+
 impl BundleVerifier {
-    /// Creates a verifier for a bundle in PEM format.
-    pub(super) fn new(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, ProbeError> {
-        // A certificate that cannot be parsed is ignored, as in Go.
-        let bundle: Vec<_> = CertificateDer::pem_slice_iter(bundle).flatten().collect();
+    /// Creates a verifier for a bundle in PEM format. A certificate that cannot be parsed is ignored, as in
+    /// Go.
+    pub fn from_pem(bundle: &[u8]) -> Result<Self, BundleError> {
+        Self::new(CertificateDer::pem_slice_iter(bundle).flatten().collect())
+    }
+
+    /// Creates a verifier for these certificates.
+    pub fn new(bundle: Vec<CertificateDer<'static>>) -> Result<Self, BundleError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(bundle.iter().cloned());
         if roots.is_empty() {
-            return Err(ProbeError::Bundle);
+            return Err(BundleError);
         }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         Ok(Self {
-            strict: builder.build().map_err(|_| ProbeError::Bundle)?,
+            strict: builder.build().map_err(|_| BundleError)?,
             bundle,
             algorithms,
         })
@@ -69,6 +78,7 @@ impl BundleVerifier {
     fn is_issued_by(&self, certificate: &Certificate<'_>, issuer: &[u8], now: Timestamp) -> bool {
         Certificate::parse(issuer).is_some_and(|issuer| {
             issuer.is_ca
+                && !issuer.is_constrained
                 && issuer.subject == certificate.issuer
                 && issuer.is_valid_at(now)
                 && self.has_signed(&issuer, certificate)

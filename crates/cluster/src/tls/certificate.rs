@@ -4,6 +4,9 @@ use jiff::Timestamp;
 
 /// Object identifiers, encoded.
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x1e];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const ANY_USAGE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
@@ -33,6 +36,8 @@ pub(super) struct Certificate<'a> {
     pub(super) is_ca: bool,
     /// Whether it may identify a server.
     pub(super) is_for_servers: bool,
+    /// Whether it limits the names of what it issues.
+    pub(super) is_constrained: bool,
 }
 
 impl<'a> Certificate<'a> {
@@ -63,6 +68,7 @@ impl<'a> Certificate<'a> {
             validity,
             is_ca: extensions.is_ca,
             is_for_servers: extensions.is_for_servers,
+            is_constrained: extensions.is_constrained,
         })
     }
 
@@ -77,6 +83,7 @@ impl<'a> Certificate<'a> {
 struct Extensions {
     is_ca: bool,
     is_for_servers: bool,
+    is_constrained: bool,
 }
 
 impl Extensions {
@@ -85,6 +92,7 @@ impl Extensions {
         let mut found = Self {
             is_ca: false,
             is_for_servers: true,
+            is_constrained: false,
         };
         while let Some(field) = fields.next_element()? {
             if field.tag != EXTENSIONS {
@@ -98,10 +106,11 @@ impl Extensions {
         Some(found)
     }
 
+    /// Adds an extension; `None` for an unknown critical one.
     fn add(&mut self, extension: Element<'_>) -> Option<()> {
         let mut parts = Reader(extension.content);
         let name = parts.element()?.content;
-        parts.skip_if(BOOLEAN);
+        let is_critical = parts.skip_if(BOOLEAN);
         let mut value = Reader(parts.element()?.content);
         if name == BASIC_CONSTRAINTS {
             let first = Reader(value.content(SEQUENCE)?).next_element()?;
@@ -112,6 +121,10 @@ impl Extensions {
             while let Some(usage) = usages.next_element()? {
                 self.is_for_servers |= [ANY_USAGE, SERVER_AUTH].contains(&usage.content);
             }
+        } else if name == NAME_CONSTRAINTS {
+            self.is_constrained = true;
+        } else if is_critical && name != KEY_USAGE && name != ALTERNATIVE_NAMES {
+            return None;
         }
         Some(())
     }
@@ -173,10 +186,9 @@ impl<'a> Reader<'a> {
             .map(|element| element.content)
     }
 
-    fn skip_if(&mut self, tag: u8) {
-        if self.0.first() == Some(&tag) {
-            self.element();
-        }
+    /// Skips the next element if it has this tag; returns whether it has.
+    fn skip_if(&mut self, tag: u8) -> bool {
+        self.0.first() == Some(&tag) && self.element().is_some()
     }
 }
 

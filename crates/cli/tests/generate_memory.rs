@@ -1,0 +1,161 @@
+//! Memory of `mainstay generate` relative to its input, for lists in every layout. `MAINSTAY_LIST_MIB` sets
+//! the size of the input.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+/// Goal: memory above that of an empty run, relative to the input.
+const MAX_RATIO: f64 = 8.0;
+
+/// Peak memory of all child processes so far, in bytes.
+fn peak() -> f64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as f64 * 1024.0
+}
+
+fn object(number: usize) -> String {
+    let mut text = format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: app-{number}\n  labels:\n    app: app-{number}\nspec:\n  \
+         replicas: 3\n  selector:\n    matchLabels:\n      app: app-{number}\n  template:\n    metadata:\n      \
+         labels:\n        app: app-{number}\n    spec:\n      runtimeClassName: contrast-cc\n      containers:\n      \
+         - name: app\n        image: registry.example/app:1.0\n        env:\n"
+    );
+    for key in 0..12 {
+        let _ = writeln!(text, "        - name: KEY_{key}\n          value: value {key}");
+    }
+    text
+}
+
+/// The same as an item of a list.
+fn item(number: usize) -> String {
+    let mut text = String::new();
+    for (line, content) in object(number).lines().enumerate() {
+        let _ = writeln!(text, "{}{content}", if line == 0 { "- " } else { "  " });
+    }
+    text
+}
+
+const HEAD: &str = "apiVersion: v1\nkind: List\nitems:\n";
+
+/// Objects until `size` bytes are reached.
+fn repeated(size: usize, one: impl Fn(usize) -> String) -> Vec<String> {
+    let mut len = 0;
+    let objects = (0..).map(one);
+    objects
+        .take_while(|object| {
+            len += object.len();
+            len <= size
+        })
+        .collect()
+}
+
+/// Every layout with its name.
+fn layouts(size: usize) -> Vec<(&'static str, String)> {
+    let items = repeated(size, item);
+    let list = format!("{HEAD}{}", items.concat());
+    let last = items.len() - 1;
+    let shared = list
+        .replacen("app: app-0", "app: &x app-0", 1)
+        .replace(&format!("app: app-{last}"), "app: *x");
+    let nested: Vec<String> = items
+        .chunks(100)
+        .map(|items| {
+            let inner = items.concat().replace('\n', "\n  ");
+            format!(
+                "- apiVersion: v1\n  kind: List\n  items:\n  {}\n",
+                inner.trim_end()
+            )
+        })
+        .collect();
+    let json = repeated(size, |number| {
+        let object = mainstay_yaml::parse(object(number), &mainstay_yaml::Budget::default()).unwrap();
+        mainstay_yaml::to_json(&object).unwrap()
+    });
+    let failing = "containers: 7\n        other:\n        - name: app\n";
+    vec![
+        ("documents", repeated(size, object).join("---\n")),
+        ("list", list.clone()),
+        (
+            "list in JSON",
+            format!(
+                "{{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{}]}}\n",
+                json.join(",")
+            ),
+        ),
+        ("list with a shared anchor", shared),
+        (
+            "list with an object that fails",
+            list.replacen("containers:\n        - name: app\n", failing, 1),
+        ),
+        ("list of lists", format!("{HEAD}{}", nested.concat())),
+        ("list without pods", list.replace("contrast-cc", "kata")),
+    ]
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Option<i32> {
+    let status = Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .current_dir(directory)
+        .args(["generate", "-q", "--keep-going", "list.yaml"])
+        .args(arguments)
+        .status();
+    status.unwrap().code()
+}
+
+/// As a KRM function, with the list on standard input.
+fn run_function(directory: &Path, arguments: &[&str], list: &str) -> String {
+    let file = directory.join("input.yaml");
+    fs::write(&file, list).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .args(["generate", "-q", "-"])
+        .args(arguments)
+        .stdin(fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Checks a `ResourceList`; returns its ratio.
+fn check_function(directory: &Path, size: usize, base: f64) -> f64 {
+    let head = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n";
+    let list = format!("{head}{}", repeated(size, item).concat());
+    let injected = run_function(directory, &[], &list);
+    assert!(injected.contains("name: contrast-initializer"));
+    let restored = run_function(directory, &["--uninject"], &injected);
+    assert!(restored.starts_with(&list), "the list is not restored");
+    let ratio = (peak() - base) / injected.len() as f64;
+    assert!(ratio <= MAX_RATIO, "KRM function: {ratio:.1} × the input");
+    ratio
+}
+
+#[test]
+fn memory_is_bounded_by_the_input() {
+    let mebibytes = std::env::var("MAINSTAY_LIST_MIB").ok();
+    let mebibytes: usize = mebibytes.map_or(2, |text| text.parse().unwrap());
+    let here = tempfile::tempdir().unwrap();
+    fs::write(here.path().join("list.yaml"), "").unwrap();
+    assert_eq!(run(here.path(), &[]), Some(0));
+    let base = peak();
+    // Lists of functions are kept in memory up to 4 MiB.
+    let mut highest = check_function(here.path(), (mebibytes << 20).min(2 << 20), base);
+    for (name, text) in layouts(mebibytes << 20) {
+        let file = here.path().join("list.yaml");
+        fs::write(&file, &text).unwrap();
+        for arguments in [&[][..], &["--uninject"]] {
+            assert_eq!(run(here.path(), arguments), Some(0), "{name} {arguments:?}");
+            let ratio = (peak() - base) / text.len() as f64;
+            assert!(ratio <= MAX_RATIO, "{name} {arguments:?}: {ratio:.1} × the input");
+            highest = highest.max(ratio);
+        }
+        assert!(
+            fs::read(&file).unwrap() == text.as_bytes(),
+            "{name} is not restored"
+        );
+    }
+    println!("harden generate-memory: {mebibytes} MiB in 8 layouts, at most {highest:.1} × the input");
+}

@@ -1,0 +1,96 @@
+//! A verifier that reads its certificates again once a minute: those in a pod are replaced while it runs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+
+use super::BundleVerifier;
+
+/// Time after which the file is read again.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct ReloadingVerifier {
+    file: PathBuf,
+    interval: Duration,
+    current: RwLock<(Arc<BundleVerifier>, Instant)>,
+}
+
+impl ReloadingVerifier {
+    /// Creates a verifier that starts with `first`.
+    pub(super) fn new(file: PathBuf, first: BundleVerifier) -> Self {
+        Self::with_interval(file, first, INTERVAL)
+    }
+
+    pub(super) fn with_interval(file: PathBuf, first: BundleVerifier, interval: Duration) -> Self {
+        Self {
+            file,
+            interval,
+            current: RwLock::new((Arc::new(first), Instant::now())),
+        }
+    }
+
+    /// Returns the verifier of the file; of its last readable content if it cannot be read.
+    fn current(&self) -> Arc<BundleVerifier> {
+        let known = self
+            .current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if known.1.elapsed() < self.interval {
+            return known.0;
+        }
+        let read = std::fs::read(&self.file).ok();
+        let fresh = match read.and_then(|pem| BundleVerifier::from_pem(&pem).ok()) {
+            Some(fresh) => Arc::new(fresh),
+            None => {
+                tracing::warn!(file = %self.file.display(), "cannot read the CA certificates, keeping the last ones");
+                known.0
+            }
+        };
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = (fresh.clone(), Instant::now());
+        fresh
+    }
+}
+
+impl ServerCertVerifier for ReloadingVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.current()
+            .verify_server_cert(certificate, intermediates, name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.current()
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.current()
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.current().supported_verify_schemes()
+    }
+}

@@ -1,0 +1,197 @@
+//! A `List` and its pieces as texts.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use mainstay_yaml::{Budget, Outline, outline};
+
+use super::{Composed, Part};
+use crate::lines;
+
+/// A text whose items can be processed separately.
+pub(super) struct List<'t> {
+    text: &'t [u8],
+    outline: &'t Outline,
+    /// Whole items, in their order; between them is nothing but what separates items.
+    items: Vec<Range<usize>>,
+}
+
+/// Some consecutive items.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    items: Range<usize>,
+    /// Earlier items with anchors that these items need.
+    context: BTreeSet<usize>,
+}
+
+impl<'t> List<'t> {
+    /// Returns the list of `text`; `None` if its items are not on lines of their own.
+    pub(super) fn new(text: &'t [u8], outline: &'t Outline) -> Option<Self> {
+        let items = item_ranges(text, outline)?;
+        let shares = !outline.shared.is_empty();
+        // An item can be added after the last one.
+        let ends = outline.flow || text.get(..items.last()?.end)?.ends_with(b"\n");
+        (ends || !shares).then_some(Self { text, outline, items })
+    }
+
+    /// Returns the text before the first item.
+    pub(super) fn head(&self) -> &'t [u8] {
+        let start = self.items.first().map_or(0, |item| item.start);
+        self.text.get(..start).unwrap_or_default()
+    }
+
+    fn tail(&self) -> &'t [u8] {
+        let end = self.items.last().map_or(0, |item| item.end);
+        self.text.get(end..).unwrap_or_default()
+    }
+
+    /// Divides the items into pieces of about `size` bytes; `None` if that saves nothing.
+    pub(super) fn pieces(&self, size: usize) -> Option<Vec<Piece>> {
+        // The text around the items is read again with each piece.
+        let size = size.max(self.head().len() + self.tail().len());
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut len = 0;
+        let mut repeated = 0;
+        for (index, item) in self.items.iter().enumerate() {
+            if let Some(piece) = pieces.last_mut() {
+                let new = self.needed(index, piece);
+                let more = self.len(&new);
+                if len + item.len() + more <= size {
+                    piece.items.end = index + 1;
+                    piece.context.extend(new);
+                    len += item.len() + more;
+                    repeated += more;
+                    continue;
+                }
+            }
+            let mut piece = Piece {
+                items: index..index + 1,
+                context: BTreeSet::new(),
+            };
+            piece.context = self.needed(index, &piece);
+            let context = self.len(&piece.context);
+            len = item.len() + context;
+            repeated += context;
+            if repeated > self.text.len() {
+                return None;
+            }
+            pieces.push(piece);
+        }
+        (pieces.len() > 1).then_some(pieces)
+    }
+
+    fn len(&self, items: &BTreeSet<usize>) -> usize {
+        items
+            .iter()
+            .filter_map(|item| self.items.get(*item))
+            .map(Range::len)
+            .sum()
+    }
+
+    /// Returns the earlier items that an item needs, also indirectly, besides those that `piece` contains.
+    fn needed(&self, item: usize, piece: &Piece) -> BTreeSet<usize> {
+        let contains = |item: &usize| *item >= piece.items.start || piece.context.contains(item);
+        let mut needed = BTreeSet::new();
+        let mut open = vec![item];
+        while let Some(item) = open.pop() {
+            let targets = self.targets(item).filter(|target| !contains(target));
+            open.extend(targets.filter(|target| needed.insert(*target)));
+        }
+        needed
+    }
+
+    /// Returns the items with anchors that an item refers to.
+    fn targets(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
+        let references = &self.outline.references;
+        let first = references.partition_point(|(user, _)| *user < item);
+        let own = references.iter().skip(first);
+        own.take_while(move |(user, _)| *user == item)
+            .map(|(_, target)| *target)
+    }
+
+    /// Whether a piece contains the item with this index in its composed list, not only as context.
+    pub(super) fn owns(piece: &Piece, index: usize) -> bool {
+        let first = piece.context.len();
+        (first..first + piece.items.len()).contains(&index)
+    }
+
+    /// Returns where the items of a piece are.
+    pub(super) fn range(&self, piece: &Piece) -> Option<Range<usize>> {
+        let items = self.items.get(piece.items.clone())?;
+        Some(items.first()?.start..items.last()?.end)
+    }
+
+    /// Returns a piece as a separate list.
+    pub(super) fn compose(&self, piece: &Piece) -> Option<Composed> {
+        let (range, tail) = (self.range(piece)?, self.tail());
+        let mut text = self.head().to_vec();
+        let mut parts = Vec::new();
+        for item in &piece.context {
+            let range = self.items.get(*item)?.clone();
+            parts.push(Part::new(&text, &range));
+            text.extend_from_slice(self.text.get(range)?);
+            if self.outline.flow {
+                text.extend_from_slice(b", ");
+            }
+        }
+        parts.push(Part::new(&text, &range));
+        text.extend_from_slice(self.text.get(range)?);
+        let end = text.len();
+        text.extend_from_slice(self.aliases(piece)?.as_bytes());
+        text.extend_from_slice(tail);
+        Some(Composed {
+            tail: text.len() - end,
+            text,
+            parts,
+        })
+    }
+
+    /// Returns an item for each anchor of the piece that other items use: a list, which is no object.
+    fn aliases(&self, piece: &Piece) -> Option<String> {
+        let mut aliases = String::new();
+        let shared = self.outline.shared.iter();
+        for (name, _) in shared.filter(|(_, item)| piece.items.contains(item)) {
+            if self.outline.flow {
+                let _ = write!(aliases, ", [*{name}]");
+            } else {
+                let first = self.outline.items.first()?.entry;
+                let column = first - lines::start(self.text, first);
+                let _ = writeln!(aliases, "{:column$}- [*{name}]", "");
+            }
+        }
+        Some(aliases)
+    }
+
+    /// Returns the items of a piece in `new`, the processed text of `composed`.
+    pub(super) fn items_of<'n>(&self, piece: &Piece, composed: &Composed, new: &'n [u8]) -> Option<&'n [u8]> {
+        if piece.context.is_empty() {
+            let end = new.len().checked_sub(composed.tail)?;
+            let ends_alike = new.get(end..) == composed.text.get(composed.text.len() - composed.tail..);
+            let items = new.get(..end).filter(|_| ends_alike)?;
+            return items.strip_prefix(self.head());
+        }
+        let outline = outline(new, "items", &Budget::default()).ok()??;
+        let items = item_ranges(new, &outline)?;
+        let own = items.get(piece.context.len()..)?.get(..piece.items.len())?;
+        new.get(own.first()?.start..own.last()?.end)
+    }
+}
+
+/// Returns the ranges of whole items: their lines, or the items themselves in brackets.
+fn item_ranges(text: &[u8], outline: &Outline) -> Option<Vec<Range<usize>>> {
+    if outline.flow {
+        return Some(outline.items.iter().map(|item| item.start..item.end).collect());
+    }
+    let mut starts = Vec::with_capacity(outline.items.len() + 1);
+    for item in &outline.items {
+        starts.push(lines::own_start(text, item.entry)?);
+    }
+    starts.push(if outline.rest >= text.len() {
+        text.len()
+    } else {
+        lines::start(text, outline.rest)
+    });
+    let pairs = starts.iter().zip(starts.iter().skip(1));
+    Some(pairs.map(|(start, end)| *start..*end).collect())
+}

@@ -1,0 +1,45 @@
+//! Positions in a text that is processed in pieces.
+
+use crate::Place;
+
+/// A place in a text, counted from 0.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Spot {
+    pub(super) offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Spot {
+    /// Where one is having passed `text`.
+    pub(super) fn behind(self, text: &[u8]) -> Self {
+        let characters = |line: &[u8]| line.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+        let column = match memchr::memrchr(b'\n', text) {
+            Some(at) => characters(text.get(at + 1..).unwrap_or_default()),
+            None => self.column + characters(text),
+        };
+        Self {
+            offset: self.offset + text.len(),
+            line: self.line + memchr::memchr_iter(b'\n', text).count(),
+            column,
+        }
+    }
+
+    /// A place behind `base`, where the head of a piece ends, as one behind this; `None` for one in the head.
+    pub(super) fn place(self, base: Self, place: Place) -> Option<Place> {
+        let offset = place.offset.checked_sub(base.offset)? + self.offset;
+        let line = place.line.checked_sub(base.line)? + self.line;
+        let first_line = place.line == base.line + 1;
+        let column = if first_line {
+            place.column.checked_sub(base.column)? + self.column
+        } else {
+            place.column
+        };
+        Some(Place {
+            line,
+            column,
+            offset,
+            ..place
+        })
+    }
+}
