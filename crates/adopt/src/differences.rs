@@ -220,7 +220,7 @@ pub(crate) fn describe(
 pub(crate) fn describe_field(
     component: ComponentKind,
     object: &str,
-    (field, old, new): crate::migrate::Field,
+    (field, old, new): crate::migrate::compare::Field,
 ) -> FieldDifference {
     let (kind, name) = object.split_once(' ').unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default();

@@ -2,17 +2,14 @@
 
 use mainstay_api::{ObjectKind, Values, names};
 use mainstay_catalog::Flavour;
-use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, RenderEnvironment, Request, load_files, template,
-};
 use mainstay_cluster::compare::content_differences;
 use mainstay_cluster::desired::{HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId};
 use mainstay_cluster::installer::text;
 use mainstay_mesh::values::Pipeline;
-use mainstay_template::NoHost;
 use serde_json::{Map, Value, json};
 
 use crate::AdoptError;
+use crate::chart_release::ChartRelease;
 use crate::differences::{FieldDifference, describe, object_name};
 use crate::found::{Component, ComponentKind, Installer, components};
 use crate::helm::{HelmRelease, NewRelease, stored_chart};
@@ -20,8 +17,6 @@ use crate::ownership::{Owned, hand_to_helm};
 use crate::record::HiddenRelease;
 use crate::session::{Applied, Left, Session, secret_id};
 
-/// Helm 3 and 4 render the same objects; Helm 3 reads what both write.
-const DIALECT: Dialect = Dialect::Helm3;
 /// Name of the release with the definitions.
 const BASE_RELEASE: &str = "istio-base";
 
@@ -197,8 +192,15 @@ impl Session {
         let files = self.catalog.chart(&version, Flavour::Installer, source.chart);
         let files = files.map_err(|_| AdoptError::NoVersion(source.version.clone()))?;
         let chart = stored_chart(&files).ok_or_else(|| AdoptError::NoVersion(source.version.clone()))?;
-        let loaded = files.iter().map(|(name, data)| File::new(name, data)).collect();
-        let manifest = self.render_release(loaded, &source)?;
+        let rendered = ChartRelease {
+            chart: source.chart,
+            name: &source.name,
+            namespace: &source.namespace,
+            values: &source.values,
+            kube_version: &self.kube_version,
+            is_upgrade: true,
+        };
+        let manifest = rendered.render(&files)?;
         let release = NewRelease {
             name: &source.name,
             namespace: &source.namespace,
@@ -218,37 +220,6 @@ impl Session {
             self.compare_object(&mut plan, &source, object).await?;
         }
         Ok(plan)
-    }
-
-    /// Renders as an upgrade does: a first installation sets fields that istiod owns later.
-    fn render_release(&self, files: Vec<File>, source: &Source) -> Result<String, AdoptError> {
-        let failed = |error| AdoptError::Chart {
-            chart: source.chart.to_owned(),
-            source: Box::new(error),
-        };
-        let loaded = load_files(files, DIALECT).map_err(failed)?;
-        let mut request = Request::new(DIALECT);
-        request.values = source
-            .values
-            .iter()
-            .map(|(key, value)| (key.clone(), yaml(value)))
-            .collect();
-        request.render.release.name.clone_from(&source.name);
-        request.render.release.namespace.clone_from(&source.namespace);
-        request.render.release.is_upgrade = true;
-        if let Ok(kube_version) = KubeVersion::parse(&self.kube_version, DIALECT) {
-            request.render.capabilities = Capabilities {
-                kube_version,
-                ..Capabilities::offline(DIALECT)
-            };
-        }
-        let environment = RenderEnvironment {
-            host: &mut NoHost,
-            warn: &mut |_| {},
-            post_renderer: None,
-        };
-        let output = template(&loaded, &request, environment).map_err(failed)?;
-        Ok(String::from_utf8_lossy(&output.text).into_owned())
     }
 
     async fn compare_object(
@@ -396,21 +367,5 @@ fn mark(object: &mut Value, source: &Source) {
     if let Value::Object(annotations) = annotations {
         annotations.insert(HELM_NAME.to_owned(), source.name.as_str().into());
         annotations.insert(HELM_NAMESPACE.to_owned(), source.namespace.as_str().into());
-    }
-}
-
-/// Values pass through JSON, where every number is a float.
-fn yaml(value: &Value) -> mainstay_yaml::Value {
-    match value {
-        Value::Null => mainstay_yaml::Value::Null,
-        Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
-        Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
-        Value::String(text) => mainstay_yaml::Value::String(text.clone()),
-        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
-        Value::Object(map) => mainstay_yaml::Value::Map(
-            map.iter()
-                .map(|(key, value)| (key.clone(), yaml(value)))
-                .collect(),
-        ),
     }
 }
