@@ -22,6 +22,7 @@ mod releases;
 mod session;
 mod text;
 mod to_helm;
+mod umbrella;
 
 pub use derive::{Derivation, Derived, Dropped, derive};
 pub use differences::FieldDifference;

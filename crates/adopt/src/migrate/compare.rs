@@ -9,7 +9,8 @@ use crate::differences::{FieldDifference, describe_field};
 use crate::found::ComponentKind;
 
 /// Labels that name the installer: they differ between any two installers.
-const INSTALLER_LABELS: [&str; 5] = [
+const INSTALLER_LABELS: [&str; 6] = [
+    "helm.sh/chart",
     "release",
     "app.kubernetes.io/instance",
     "app.kubernetes.io/managed-by",

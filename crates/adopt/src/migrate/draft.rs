@@ -202,8 +202,7 @@ impl Draft {
             self.same_as_shared("profile");
             self.same_as_shared("revision");
         }
-        let profile = self.profile();
-        if find(HelmChart::Cni).is_some() && profile != "ambient" {
+        if find(HelmChart::Cni).is_some() {
             self.default_to(&["values", "pilot", "cni", "enabled"], false.into());
         }
     }

@@ -195,7 +195,11 @@ impl Conversion<'_> {
         request.sets = vec![format!("profile={name}")];
         let operator = configuration(&request).ok()?;
         let operator = crate::text::json(mainstay_yaml::Value::Map(operator));
-        operator.get("spec")?.as_object().cloned()
+        let mut spec = operator.get("spec")?.as_object().cloned()?;
+        // The engine tells istiod whether the component is enabled, unless a value does.
+        let has_cni = self.sources.iter().any(|source| source.chart == HelmChart::Cni);
+        put(&mut spec, &["values", "pilot", "cni", "enabled"], has_cni.into());
+        Some(spec)
     }
 
     /// Removes what the profile sets, adds what it sets differently from the charts.

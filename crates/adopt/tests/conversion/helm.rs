@@ -145,8 +145,9 @@ fn ambient_charts_use_its_profile() {
         (Ztunnel, "profile: ambient\n"),
     ]);
     let expected = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: ambient\n  values:\n    \
-                    defaultRevision: default\n";
+                    defaultRevision: default\n    pilot:\n      cni:\n        enabled: false\n";
     assert_eq!(printed(&migration), expected);
+    assert!(migration.is_equal(), "{:#?}", migration.differences);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn what_cannot_be_carried_is_reported_with_the_reason() {
     let migration = to_operator(&[
         (
             Istiod,
-            "global: {variant: debug, pilotCertProvider: kubernetes}\n",
+            "global: {variant: debug, proxy: {excludeInboundPorts: x}}\n",
         ),
         (Cni, "global: {variant: distroless}\n"),
         (Gateway, "service: {type: NodePort}\nminReadySeconds: 3\n"),
@@ -169,7 +170,7 @@ fn what_cannot_be_carried_is_reported_with_the_reason() {
         [
             "chart cni (cni.yaml): global.variant",
             "chart gateway (gateway.yaml): minReadySeconds",
-            "values.global.pilotCertProvider",
+            "values.global.proxy.excludeInboundPorts",
         ]
     );
     assert!(!migration.is_equal());
