@@ -102,7 +102,8 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
 
 fn derive(pin: &Pin) -> Result<Vec<(Flavour, Files)>> {
     let directory = module::download(pin)?;
-    let source = tree::read(&directory.join("manifests"), &["charts", "profiles"])?;
+    let mut source = tree::read(&directory.join("manifests"), &["charts", "profiles"])?;
+    source.extend(tree::read(&directory.join("samples"), &["addons"])?);
     let installer = derive_installer(&source, &pin.version)?;
     let operator = derive_operator(&installer, &pin.version)?;
     Ok(vec![

@@ -220,14 +220,16 @@ pub(crate) fn describe(
 pub(crate) fn describe_field(
     component: ComponentKind,
     object: &str,
-    (field, old, new): crate::migrate::Field,
+    (field, old, new): crate::migrate::compare::Field,
 ) -> FieldDifference {
     let (kind, name) = object.split_once(' ').unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default();
     FieldDifference {
         object: object.to_owned(),
         set: value_path(component, kind, &field),
-        harmless: harmless(kind, name, &field),
+        harmless: harmless(kind, name, &field)
+            .or_else(|| same_text(old.clone(), new.clone()))
+            .or_else(|| same_injection(name, old.as_ref(), new.as_ref())),
         live: old,
         desired: new,
         field,
@@ -249,6 +251,24 @@ fn same_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static str
     let parse = |value: Option<Value>| serde_json::from_str::<Value>(value?.as_str()?).ok();
     let (live, desired) = (parse(live)?, parse(desired)?);
     (as_text(live) == as_text(desired)).then_some("the same values with scalars as text")
+}
+
+/// Settings of the CNI plugin that injection templates read.
+const INJECTED_CNI: [&str; 2] = ["enabled", "provider"];
+
+/// Values of the injector that differ only in settings of the CNI plugin's chart: an `IstioOperator` passes the values
+/// of all charts to istiod.
+fn same_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Option<&'static str> {
+    let parse = |value: Option<&Value>| {
+        let mut values = serde_json::from_str::<Value>(value?.as_str()?).ok()?;
+        if let Some(Value::Object(cni)) = values.pointer_mut("/pilot/cni") {
+            cni.retain(|key, _| INJECTED_CNI.contains(&key.as_str()));
+        }
+        Some(values)
+    };
+    let (old, new) = (parse(old)?, parse(new)?);
+    let is_same = name.starts_with("istio-sidecar-injector") && old == new;
+    is_same.then_some("values of the CNI plugin's chart, which injection does not read")
 }
 
 fn as_text(value: Value) -> Value {
@@ -306,6 +326,18 @@ mod tests {
         assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"true"}}"#)).is_some());
         assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"false"}}"#)).is_none());
         assert!(same_text(text("A"), text("B")).is_none());
+    }
+
+    #[test]
+    fn values_of_the_cni_chart_have_no_effect_on_injection() {
+        let text = |text: &str| Value::String(text.to_owned());
+        let old = text(r#"{"pilot":{"cni":{"enabled":false}}}"#);
+        let more = text(r#"{"pilot":{"cni":{"enabled":false,"logging":{"level":"debug"}}}}"#);
+        let other = text(r#"{"pilot":{"cni":{"enabled":true}}}"#);
+        let name = "istio-sidecar-injector-canary";
+        assert!(same_injection(name, Some(&old), Some(&more)).is_some());
+        assert!(same_injection(name, Some(&old), Some(&other)).is_none());
+        assert!(same_injection("values", Some(&old), Some(&more)).is_none());
     }
 
     #[test]

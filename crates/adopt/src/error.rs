@@ -66,6 +66,17 @@ pub enum AdoptError {
     /// A record has another form.
     #[error("the record of the adoption in ConfigMap {0} cannot be read")]
     Record(String),
+    /// A file of values cannot be read.
+    #[error("{file} cannot be read as values of a chart")]
+    File {
+        /// The file.
+        file: String,
+        /// Where its syntax is wrong; `None` if it is not a map.
+        source: Option<mainstay_yaml::Error>,
+    },
+    /// A configuration that was derived from values is rejected.
+    #[error("the converted configuration is rejected: {0}")]
+    Converted(Box<mainstay_manifest::Diagnostics>),
     /// Two components would need the same release.
     #[error("{0}")]
     Unsupported(String),

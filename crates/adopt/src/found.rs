@@ -140,7 +140,13 @@ fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Compon
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),
     );
-    let installer = Installer::from_object(object);
+    let installer = match release_with(observed, object) {
+        Some(release) => Installer::Helm {
+            release: release.name.clone(),
+            namespace: release.namespace.clone(),
+        },
+        None => Installer::from_object(object),
+    };
     let release = release(observed, &installer);
     let (values, values_from) = values(observed, release, kind, (namespace, revision));
     Component {
@@ -155,6 +161,26 @@ fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Compon
         values,
         values_from,
     }
+}
+
+/// The release whose manifest contains an object that no operator manages. A Deployment that was handed to Helm has no
+/// annotations of Helm until the next upgrade.
+fn release_with<'a>(observed: &'a Observed, object: &Value) -> Option<&'a HelmRelease> {
+    if matches!(Installer::from_object(object), Installer::Operator { .. }) {
+        return None;
+    }
+    let same = |other: &Value| {
+        ["/kind", "/metadata/name"]
+            .iter()
+            .all(|at| text(other, at) == text(object, at))
+            && matches!(text(other, "/metadata/namespace"), namespace
+                if namespace.is_empty() || namespace == text(object, "/metadata/namespace"))
+    };
+    let mut deployed = observed
+        .releases
+        .iter()
+        .filter(|release| release.status == "deployed");
+    deployed.find(|release| release.objects().unwrap_or_default().iter().any(same))
 }
 
 /// The release name in the pod template, which must not change.

@@ -8,6 +8,7 @@
 //! *Invariants:* an adoption writes metadata, custom resources, its record and labels of Helm's Secrets, and
 //! nothing else; everything it writes is recorded first and can be taken back.
 
+mod chart_release;
 mod derive;
 mod differences;
 mod error;
@@ -21,12 +22,16 @@ mod releases;
 mod session;
 mod text;
 mod to_helm;
+mod umbrella;
 
 pub use derive::{Derivation, Derived, Dropped, derive};
 pub use differences::FieldDifference;
 pub use error::AdoptError;
 pub use found::{Component, ComponentKind, Installer, Observed, components};
-pub use migrate::{GatewayValues, Migration, to_resources};
+pub use migrate::{
+    Comments, GatewayValues, HelmChart, HelmSource, Migration, helm_to_operator, helm_to_resources,
+    to_resources,
+};
 pub use ownership::{Before, Owned, adopt, restore, restore_records};
 pub use plan::{ComponentPlan, LiveObjects};
 pub use record::RECORD;

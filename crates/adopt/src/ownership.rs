@@ -127,10 +127,6 @@ pub fn adopt(id: &ObjectId, live: &Value, wanted: &Value) -> Owned {
 pub(crate) fn hand_to_helm(id: &ObjectId, live: &Value, wanted: &Value) -> Owned {
     let mut owned = adopt(id, live, wanted);
     let (object, before) = (&mut owned.object, &mut owned.before);
-    for name in [HELM_NAME, HELM_NAMESPACE] {
-        let value = text_in(wanted, "annotations", name);
-        set(object, "annotations", name, value, &mut before.annotations);
-    }
     for name in [names::MANAGED_BY_LABEL, APPLY_SET_LABEL] {
         set(object, "labels", name, None, &mut before.labels);
     }
@@ -163,7 +159,7 @@ fn take_owners(object: &mut Value) -> Vec<Value> {
 }
 
 /// Whether annotations can change without a new generation: those of a Deployment count as its spec.
-fn has_free_annotations(id: &ObjectId) -> bool {
+pub(crate) fn has_free_annotations(id: &ObjectId) -> bool {
     id.kind != "Deployment"
 }
 

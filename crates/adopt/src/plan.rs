@@ -151,9 +151,9 @@ pub(crate) fn minimal(derivation: &Derivation, kind: ComponentKind, defaults: &V
     minimal
 }
 
-/// Defaults of a chart of the operator.
-pub(crate) fn defaults(catalog: &Catalog, version: &Version, chart: &str) -> Values {
-    let files = catalog.chart(version, Flavour::Operator, chart).ok();
+/// Defaults of a chart.
+pub(crate) fn defaults(catalog: &Catalog, version: &Version, flavour: Flavour, chart: &str) -> Values {
+    let files = catalog.chart(version, flavour, chart).ok();
     let values = files.and_then(|files| crate::text::document(files.get("values.yaml")?).ok());
     let defaults = values.and_then(|values| values.get("_internal_defaults_do_not_set").cloned());
     defaults

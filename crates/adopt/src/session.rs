@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
-use mainstay_catalog::Catalog;
+use mainstay_catalog::{Catalog, Flavour};
 use mainstay_cluster::adopt::{Adopter, read_leftovers};
 use mainstay_cluster::desired::{Desired, DesiredObject, ObjectId};
 use mainstay_cluster::write::WriteError;
@@ -242,7 +242,7 @@ impl Session {
         };
         let version = self.catalog.resolve(version).ok();
         version
-            .map(|version| crate::plan::defaults(&self.catalog, &version, chart))
+            .map(|version| crate::plan::defaults(&self.catalog, &version, Flavour::Operator, chart))
             .unwrap_or_default()
     }
 

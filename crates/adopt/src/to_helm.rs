@@ -2,26 +2,24 @@
 
 use mainstay_api::{ObjectKind, Values, names};
 use mainstay_catalog::Flavour;
-use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, RenderEnvironment, Request, load_files, template,
-};
+use mainstay_catalog::derive::Files;
 use mainstay_cluster::compare::content_differences;
 use mainstay_cluster::desired::{HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId};
-use mainstay_cluster::installer::text;
+use mainstay_cluster::installer::{label, text};
 use mainstay_mesh::values::Pipeline;
-use mainstay_template::NoHost;
 use serde_json::{Map, Value, json};
 
 use crate::AdoptError;
+use crate::chart_release::ChartRelease;
 use crate::differences::{FieldDifference, describe, object_name};
-use crate::found::{Component, ComponentKind, Installer, components};
+use crate::found::{Component, ComponentKind, Installer, Observed, components};
 use crate::helm::{HelmRelease, NewRelease, stored_chart};
-use crate::ownership::{Owned, hand_to_helm};
+use crate::ownership::{Owned, hand_to_helm, has_free_annotations};
+use crate::plan::put;
 use crate::record::HiddenRelease;
 use crate::session::{Applied, Left, Session, secret_id};
+use crate::umbrella::{Part, combine};
 
-/// Helm 3 and 4 render the same objects; Helm 3 reads what both write.
-const DIALECT: Dialect = Dialect::Helm3;
 /// Name of the release with the definitions.
 const BASE_RELEASE: &str = "istio-base";
 
@@ -32,6 +30,8 @@ pub struct ReleasePlan {
     pub what: String,
     /// The release.
     pub release: HelmRelease,
+    /// Files of its chart, for `helm upgrade`.
+    pub chart: Files,
     /// Objects that get Helm's ownership.
     pub objects: Vec<Owned>,
     /// Objects that the next `helm upgrade` will create.
@@ -53,9 +53,7 @@ impl HandOver {
     /// Whether the next `helm upgrade` changes nothing.
     #[must_use]
     pub fn is_equal(&self) -> bool {
-        self.releases
-            .iter()
-            .all(|release| release.differences.iter().all(|one| one.harmless.is_some()))
+        self.releases.iter().all(ReleasePlan::is_equal)
     }
 
     /// Namespace of the record.
@@ -65,7 +63,14 @@ impl HandOver {
     }
 }
 
-/// What a release is rendered from.
+impl ReleasePlan {
+    fn is_equal(&self) -> bool {
+        self.differences.iter().all(|one| one.harmless.is_some())
+    }
+}
+
+/// What a part of a release is rendered from.
+#[derive(Clone, Debug)]
 struct Source {
     what: String,
     kind: ComponentKind,
@@ -86,11 +91,16 @@ impl Session {
             .iter()
             .filter(|one| one.kind == ComponentKind::Istiod && !is_helm(one));
         let mut sources: Vec<Source> = Vec::new();
-        if let Some(plane) = planes.clone().next() {
+        let plane = planes.clone().next();
+        if let Some(plane) = plane {
             sources.extend(self.base_source(plane)?);
         }
         for component in found.iter().filter(|one| !is_helm(one)) {
-            match self.source(component).await? {
+            let source = match component.kind {
+                ComponentKind::Gateway => self.gateway_source(component, plane, &observed)?,
+                _ => self.source(component).await?,
+            };
+            match source {
                 Ok(source) => sources.push(source),
                 Err(reason) => plan.left.push(Left {
                     what: component.describe(),
@@ -98,18 +108,39 @@ impl Session {
                 }),
             }
         }
-        for source in sources {
-            let is_taken = |known: &ReleasePlan| {
-                known.release.name == source.name && known.release.namespace == source.namespace
-            };
-            if plan.releases.iter().any(is_taken) {
-                plan.left.push(taken(&source));
-                continue;
-            }
-            let release = self.release_plan(source).await?;
-            plan.releases.push(release);
+        for group in grouped(sources) {
+            let release = self.equal_release(group, &mut plan.left).await?;
+            plan.releases.extend(release);
         }
         Ok(plan)
+    }
+
+    /// Plans one release. Parts besides the first that Helm would change stay as they are.
+    async fn equal_release(
+        &self,
+        group: Vec<Source>,
+        left: &mut Vec<Left>,
+    ) -> Result<Option<ReleasePlan>, AdoptError> {
+        let mut kept: Vec<Source> = Vec::new();
+        for source in group {
+            if kept.iter().any(|known| known.chart == source.chart) {
+                left.push(taken(&source));
+                continue;
+            }
+            let is_equal = kept.is_empty() || self.release_plan(vec![source.clone()]).await?.is_equal();
+            if is_equal {
+                kept.push(source);
+            } else {
+                left.push(Left {
+                    what: source.what,
+                    reason: "its chart renders other objects; `helm upgrade` would change them".to_owned(),
+                });
+            }
+        }
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        self.release_plan(kept).await.map(Some)
     }
 
     /// The chart with the definitions, which has no workload.
@@ -139,9 +170,7 @@ impl Session {
             ComponentKind::Istiod => (names::ISTIOD_CHART, component.values.clone()),
             ComponentKind::Cni => (names::CNI_CHART, self.node_values(component).await?),
             ComponentKind::Ztunnel => (names::ZTUNNEL_CHART, flat(self.node_values(component).await?)),
-            ComponentKind::Gateway => {
-                return Ok(Err("gateways of istioctl have no chart for Helm".to_owned()));
-            }
+            ComponentKind::Gateway => return Ok(Err("gateways have no resource".to_owned())),
         };
         if component.instance.is_empty() {
             return Ok(Err("its pods do not name a release".to_owned()));
@@ -191,64 +220,103 @@ impl Session {
         })
     }
 
-    async fn release_plan(&self, source: Source) -> Result<ReleasePlan, AdoptError> {
-        let version = self.catalog.resolve(&source.version);
-        let version = version.map_err(|_| AdoptError::NoVersion(source.version.clone()))?;
-        let files = self.catalog.chart(&version, Flavour::Installer, source.chart);
-        let files = files.map_err(|_| AdoptError::NoVersion(source.version.clone()))?;
-        let chart = stored_chart(&files).ok_or_else(|| AdoptError::NoVersion(source.version.clone()))?;
-        let loaded = files.iter().map(|(name, data)| File::new(name, data)).collect();
-        let manifest = self.render_release(loaded, &source)?;
-        let release = NewRelease {
-            name: &source.name,
-            namespace: &source.namespace,
+    /// The charts that istioctl renders gateways with are part of every release of Istio.
+    fn gateway_source(
+        &self,
+        component: &Component,
+        plane: Option<&Component>,
+        observed: &Observed,
+    ) -> Result<Result<Source, String>, AdoptError> {
+        let is_it = |object: &&Value| {
+            text(object, "/metadata/name") == component.workload
+                && text(object, "/metadata/namespace") == component.namespace
+        };
+        let Some(object) = observed.gateways.iter().find(is_it) else {
+            return Ok(Err("it does not exist any more".to_owned()));
+        };
+        let (chart, root) = match label(object, "operator.istio.io/component") {
+            "IngressGateways" => ("istio-ingress", "istio-ingressgateway"),
+            "EgressGateways" => ("istio-egress", "istio-egressgateway"),
+            _ => return Ok(Err("its labels name no chart of Istio".to_owned())),
+        };
+        if component.instance.is_empty() {
+            return Ok(Err("its pods do not name a release".to_owned()));
+        }
+        let mut values = plane.map(|plane| plane.values.clone()).unwrap_or_default();
+        let labels = object.pointer("/spec/selector/matchLabels").cloned();
+        put(
+            &mut values,
+            &["gateways", root, "name"],
+            component.workload.as_str().into(),
+        );
+        put(
+            &mut values,
+            &["gateways", root, "labels"],
+            labels.unwrap_or_default(),
+        );
+        Ok(Ok(Source {
+            what: component.describe(),
+            kind: component.kind,
             chart,
-            values: source.values.clone(),
+            version: self.version(component)?,
+            name: component.instance.clone(),
+            namespace: component.namespace.clone(),
+            values,
+        }))
+    }
+
+    /// Renders the parts as one release and compares its objects with the live ones.
+    async fn release_plan(&self, sources: Vec<Source>) -> Result<ReleasePlan, AdoptError> {
+        let Some(first) = sources.first().cloned() else {
+            return Err(AdoptError::NothingFound);
+        };
+        let mut parts = Vec::new();
+        for source in &sources {
+            parts.push(Part {
+                chart: source.chart,
+                files: self.chart_files(source)?,
+                values: source.values.clone(),
+            });
+        }
+        let (files, values) = combine(&first.name, &first.version, parts);
+        let chart = stored_chart(&files).ok_or_else(|| AdoptError::NoVersion(first.version.clone()))?;
+        let rendered = ChartRelease {
+            chart: first.chart,
+            name: &first.name,
+            namespace: &first.namespace,
+            values: &values,
+            kube_version: &self.kube_version,
+            is_upgrade: true,
+        };
+        let manifest = rendered.render(&files)?;
+        let release = NewRelease {
+            name: &first.name,
+            namespace: &first.namespace,
+            chart,
+            values,
             manifest,
             now: jiff::Timestamp::now(),
         };
+        let what: Vec<&str> = sources.iter().map(|source| source.what.as_str()).collect();
         let mut plan = ReleasePlan {
-            what: source.what.clone(),
+            what: what.join(", "),
             release: release.release(),
+            chart: files,
             objects: Vec::new(),
             missing: Vec::new(),
             differences: Vec::new(),
         };
         for object in plan.release.objects()? {
-            self.compare_object(&mut plan, &source, object).await?;
+            self.compare_object(&mut plan, &first, object).await?;
         }
         Ok(plan)
     }
 
-    /// Renders as an upgrade does: a first installation sets fields that istiod owns later.
-    fn render_release(&self, files: Vec<File>, source: &Source) -> Result<String, AdoptError> {
-        let failed = |error| AdoptError::Chart {
-            chart: source.chart.to_owned(),
-            source: Box::new(error),
-        };
-        let loaded = load_files(files, DIALECT).map_err(failed)?;
-        let mut request = Request::new(DIALECT);
-        request.values = source
-            .values
-            .iter()
-            .map(|(key, value)| (key.clone(), yaml(value)))
-            .collect();
-        request.render.release.name.clone_from(&source.name);
-        request.render.release.namespace.clone_from(&source.namespace);
-        request.render.release.is_upgrade = true;
-        if let Ok(kube_version) = KubeVersion::parse(&self.kube_version, DIALECT) {
-            request.render.capabilities = Capabilities {
-                kube_version,
-                ..Capabilities::offline(DIALECT)
-            };
-        }
-        let environment = RenderEnvironment {
-            host: &mut NoHost,
-            warn: &mut |_| {},
-            post_renderer: None,
-        };
-        let output = template(&loaded, &request, environment).map_err(failed)?;
-        Ok(String::from_utf8_lossy(&output.text).into_owned())
+    fn chart_files(&self, source: &Source) -> Result<Files, AdoptError> {
+        let unknown = || AdoptError::NoVersion(source.version.clone());
+        let version = self.catalog.resolve(&source.version).map_err(|_| unknown())?;
+        let files = self.catalog.chart(&version, Flavour::Installer, source.chart);
+        files.map_err(|_| unknown())
     }
 
     async fn compare_object(
@@ -261,7 +329,7 @@ impl Session {
             return Ok(());
         };
         self.adopter.settle(&mut id, &source.namespace);
-        mark(&mut wanted, source);
+        mark(&mut wanted, source, has_free_annotations(&id));
         let live = self.adopter.get(&id).await;
         let live = live.map_err(AdoptError::call(format!("cannot read {id}")))?;
         let Some(live) = live else {
@@ -357,6 +425,22 @@ fn released_owners(plan: &HandOver) -> Vec<(ObjectKind, String)> {
     named.collect()
 }
 
+/// Parts by the release that contains them, in order.
+fn grouped(sources: Vec<Source>) -> Vec<Vec<Source>> {
+    let mut groups: Vec<Vec<Source>> = Vec::new();
+    for source in sources {
+        let same = groups.iter_mut().find(|group| {
+            let first = group.first();
+            first.is_some_and(|first| first.name == source.name && first.namespace == source.namespace)
+        });
+        match same {
+            Some(group) => group.push(source),
+            None => groups.push(vec![source]),
+        }
+    }
+    groups
+}
+
 fn is_helm(component: &Component) -> bool {
     matches!(component.installer, Installer::Helm { .. })
 }
@@ -365,8 +449,8 @@ fn taken(source: &Source) -> Left {
     Left {
         what: source.what.clone(),
         reason: format!(
-            "its pods name the release {}/{}, which another component needs; another name would restart them",
-            source.namespace, source.name
+            "its pods name the release {}/{}, which contains the chart {} already; another name would restart them",
+            source.namespace, source.name, source.chart
         ),
     }
 }
@@ -379,8 +463,9 @@ fn flat(mut values: Values) -> Values {
     values
 }
 
-/// Adds the marks that Helm adds when it applies.
-fn mark(object: &mut Value, source: &Source) {
+/// Adds the marks that Helm adds when it applies. Those of a Deployment are left to the next `helm upgrade`, which
+/// finds it in the manifest of the release: a change of its annotations is a new generation.
+fn mark(object: &mut Value, source: &Source, has_annotations: bool) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return;
     };
@@ -390,27 +475,14 @@ fn mark(object: &mut Value, source: &Source) {
     if let Value::Object(labels) = labels {
         labels.insert(HELM_MANAGED_BY.to_owned(), HELM.into());
     }
+    if !has_annotations {
+        return;
+    }
     let annotations = metadata
         .entry("annotations")
         .or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(annotations) = annotations {
         annotations.insert(HELM_NAME.to_owned(), source.name.as_str().into());
         annotations.insert(HELM_NAMESPACE.to_owned(), source.namespace.as_str().into());
-    }
-}
-
-/// Values pass through JSON, where every number is a float.
-fn yaml(value: &Value) -> mainstay_yaml::Value {
-    match value {
-        Value::Null => mainstay_yaml::Value::Null,
-        Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
-        Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
-        Value::String(text) => mainstay_yaml::Value::String(text.clone()),
-        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
-        Value::Object(map) => mainstay_yaml::Value::Map(
-            map.iter()
-                .map(|(key, value)| (key.clone(), yaml(value)))
-                .collect(),
-        ),
     }
 }

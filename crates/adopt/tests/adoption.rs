@@ -16,7 +16,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mainstay_adopt::{Adoption, Session};
+use mainstay_adopt::{
+    Adoption, Component, HelmSource, Installer, Session, components, helm_to_operator, helm_to_resources,
+};
 use mainstay_cluster::apply::{ChangeKind, Engine};
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::live::Live;
@@ -40,6 +42,10 @@ fn main() -> ExitCode {
         TestCase {
             name: "what_istioctl_installed_is_handed_to_helm",
             start: || Box::pin(what_istioctl_installed_is_handed_to_helm()),
+        },
+        TestCase {
+            name: "nothing_restarts_under_controllers",
+            start: || Box::pin(nothing_restarts()),
         },
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3", "istioctl"]).collect();
@@ -221,6 +227,7 @@ async fn what_helm_installed_is_adopted_and_given_back() {
         install_all(&world, &helm);
         let before = world.state().await;
         let session = world.session().await;
+        check_migrations(&mut counts, &world, &session, generation).await;
         let adoption = plan(&session).await;
         assert_eq!(adoption.plans.len(), 4, "{:?}", adoption.found);
         check_equal(&mut counts, &adoption, generation);
@@ -263,6 +270,35 @@ async fn what_helm_installed_is_adopted_and_given_back() {
     }
     println!("adopted from Helm: {counts}");
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+/// The releases in the Secrets of the real Helm become configurations that render the same objects.
+async fn check_migrations(counts: &mut CaseCounts, world: &World, session: &Session, name: &str) {
+    let (observed, _) = session.observe().await.unwrap_or_else(|error| panic!("{error}"));
+    let sources = observed
+        .releases
+        .iter()
+        .filter(|release| release.chart() != "gateway");
+    let sources: Vec<HelmSource> = sources
+        .map(|release| {
+            HelmSource::from_release(release, &world.catalog)
+                .unwrap()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(sources.len(), 5, "{name}");
+    for (form, migration) in [
+        ("IstioOperator", helm_to_operator(&sources, &world.catalog)),
+        ("resources", helm_to_resources(&sources, &world.catalog)),
+    ] {
+        let migration = migration.unwrap_or_else(|error| panic!("{name} {form}: {error}"));
+        counts.count(migration.is_equal() && migration.equal_objects > 40, || {
+            format!(
+                "{name} {form}: {} equal, {:#?}",
+                migration.equal_objects, migration.differences
+            )
+        });
+    }
 }
 
 fn without_secrets(state: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
@@ -330,7 +366,7 @@ async fn what_istioctl_installed_is_handed_to_helm() {
     let mut counts = CaseCounts::default();
     for generation in ["helm3", "helm4"] {
         let world = World::start().await;
-        world.istioctl_install(&["--set", "profile=minimal", "--set", "values.pilot.autoscaleMin=2"]);
+        world.istioctl_install(&["--set", "profile=demo", "--set", "values.pilot.autoscaleMin=2"]);
         let before = world.state().await;
         let session = world.session().await;
         let plan = session
@@ -342,38 +378,55 @@ async fn what_istioctl_installed_is_handed_to_helm() {
             .iter()
             .flat_map(|release| &release.differences)
             .collect();
-        counts.count(plan.is_equal(), || format!("{generation}: {differences:#?}"));
+        counts.count(plan.is_equal() && plan.left.is_empty(), || {
+            format!("{generation}: {differences:#?} {:#?}", plan.left)
+        });
         let applied = session
             .apply_helm(&plan)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         assert!(
-            applied.hidden == 2 && applied.objects > 20,
+            applied.hidden == 2 && applied.objects > 30,
             "{generation}: {applied:?}"
         );
         let helm = world.helm(generation);
         assert_eq!(helm.list(), ["istio", "istio-base"], "{generation}");
         let handed_over = world.state().await;
-        check_templates(&mut counts, (&before, &handed_over), generation);
-        // The same charts and values change nothing.
-        let releases = [("istio-base", "base"), ("istio", "istio-control/istio-discovery")];
-        for (release, chart) in releases {
-            helm.run(
-                "upgrade",
-                (NAMESPACE, release),
-                &world.chart(chart),
-                &["--reuse-values"],
-            );
-        }
+        // No generation changes.
+        check_content(&mut counts, (&before, &handed_over), generation);
+        let found = session
+            .observe()
+            .await
+            .unwrap_or_else(|error| panic!("{error}"))
+            .0;
+        let is_helm = |one: &Component| matches!(one.installer, Installer::Helm { .. });
+        let found = components(&found);
+        counts.count(found.len() == 3 && found.iter().all(is_helm), || {
+            format!("{generation}: {found:#?}")
+        });
+        // The same charts and values change no spec; Helm adds its annotations to Deployments.
+        let upgrade = || {
+            for release in &plan.releases {
+                let chart = world.directory.path().join(&release.release.name);
+                support::write_files(&chart, &release.chart);
+                let name = (NAMESPACE, release.release.name.as_str());
+                helm.run("upgrade", name, &chart, &["--reuse-values"]);
+            }
+        };
+        upgrade();
         let upgraded = world.state().await;
+        check_specs(&mut counts, (&handed_over, &upgraded), generation);
+        upgrade();
         check_content(
             &mut counts,
-            (&without_secrets(&handed_over), &upgraded),
+            (&without_secrets(&upgraded), &world.state().await),
             generation,
         );
-        for (release, _) in releases {
-            let done = helm.uninstall(NAMESPACE, release);
-            counts.count(done.is_ok(), || format!("{generation} {release}: {done:?}"));
+        for release in &plan.releases {
+            let done = helm.uninstall(NAMESPACE, &release.release.name);
+            counts.count(done.is_ok(), || {
+                format!("{generation} {}: {done:?}", release.release.name)
+            });
         }
         let left = workloads(&world.state().await);
         counts.count(left.is_empty(), || format!("{generation}: {:?}", left.keys()));
@@ -382,14 +435,74 @@ async fn what_istioctl_installed_is_handed_to_helm() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// Pod templates and all other specs are as before.
-fn check_templates(
+/// Everything but metadata is as before.
+fn check_specs(
     counts: &mut CaseCounts,
     (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
     name: &str,
 ) {
-    for (id, object) in before {
-        let (old, new) = (&object["spec"], &after[id]["spec"]);
-        counts.count(old == new, || unequal(name, id, old, Some(new)));
+    let bare = |object: &Value| {
+        let mut object = object.clone();
+        object["metadata"] = Value::Null;
+        object
+    };
+    for (id, object) in before.iter().filter(|(id, _)| !id.starts_with("Secret ")) {
+        let (old, new) = (bare(object), after.get(id).map(bare));
+        counts.count(new.as_ref() == Some(&old), || {
+            unequal(name, id, &old, new.as_ref())
+        });
     }
+}
+
+/// Controllers and a kubelet run: the pods of before are the pods of after, in every direction.
+async fn nothing_restarts() {
+    let mut counts = CaseCounts::default();
+    let world = World::with_pods().await;
+    world.istioctl_install(&["--set", "profile=default"]);
+    let before = world.pods(2).await;
+    let session = world.session().await;
+    let check = async |counts: &mut CaseCounts, what: &str| {
+        let after = world.pods(2).await;
+        counts.count(after == before, || {
+            format!("{what}: {before:#?} became {after:#?}")
+        });
+    };
+    let adoption = plan(&session).await;
+    let applied = session
+        .apply(&adoption)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(applied.objects > 10, "{applied:?}");
+    check(&mut counts, "adopt").await;
+    check_operator(&mut counts, &world, &adoption, "operator").await;
+    check(&mut counts, "operator").await;
+    session
+        .undo(NAMESPACE)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    check(&mut counts, "undo").await;
+    let handed = session
+        .plan_helm()
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    counts.count(handed.is_equal(), || {
+        format!("{:#?}", handed.releases[0].differences)
+    });
+    session
+        .apply_helm(&handed)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    check(&mut counts, "to helm").await;
+    for generation in ["helm3", "helm4"] {
+        let helm = world.helm(generation);
+        for release in &handed.releases {
+            let chart = world.directory.path().join(&release.release.name);
+            support::write_files(&chart, &release.chart);
+            let name = (NAMESPACE, release.release.name.as_str());
+            helm.run("upgrade", name, &chart, &["--reuse-values"]);
+        }
+        check(&mut counts, generation).await;
+    }
+    println!("observed without a restart: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }

@@ -9,11 +9,14 @@
     reason = "a panic is how a test fails"
 )]
 
+#[path = "conversion/helm.rs"]
+mod helm;
+
 use std::sync::Arc;
 
 use mainstay_adopt::{Migration, to_resources};
 use mainstay_catalog::{Catalog, Version};
-use mainstay_manifest::{CatalogPackage, Request, generate};
+use mainstay_manifest::{CatalogPackage, InputFile, Request, generate};
 use mainstay_testkit::CaseCounts;
 
 fn migrate(sets: &[&str]) -> Migration {
@@ -23,7 +26,7 @@ fn migrate(sets: &[&str]) -> Migration {
     let mut request = Request::new(&package);
     request.sets = sets.iter().map(|set| (*set).to_owned()).collect();
     let rendered = generate(&request).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    to_resources(&rendered, &catalog, &version).unwrap_or_else(|error| panic!("{sets:?}: {error:?}"))
+    to_resources(&rendered, &catalog, &version, &[]).unwrap_or_else(|error| panic!("{sets:?}: {error:?}"))
 }
 
 /// Configurations that render equally.
@@ -111,4 +114,39 @@ fn a_setting_that_the_chart_combines_with_others_is_a_difference() {
     assert_eq!(difference.object, "HorizontalPodAutoscaler istio-system/istiod");
     assert_eq!(difference.set.as_deref(), Some("pilot.autoscaleMin"));
     assert!(!migration.is_equal());
+}
+
+#[test]
+fn settings_of_a_gateway_without_a_value_are_reported() {
+    let migration = migrate(&[
+        "components.ingressGateways[0].name=istio-ingressgateway",
+        "components.ingressGateways[0].k8s.strategy.rollingUpdate.maxSurge=1",
+        "values.gateways.istio-ingressgateway.externalTrafficPolicy=Local",
+    ]);
+    let mut paths = migration.not_carried.iter().map(|one| one.path.as_str());
+    let strategy =
+        "components.ingressGateways[name:istio-ingressgateway].k8s.strategy.rollingUpdate.maxSurge";
+    assert!(paths.any(|path| path == strategy), "{:?}", migration.not_carried);
+    let mut paths = migration.not_carried.iter().map(|one| one.path.as_str());
+    assert!(paths.any(|path| path == "values.gateways.istio-ingressgateway.externalTrafficPolicy"));
+}
+
+#[test]
+fn comments_of_the_file_are_kept() {
+    let text = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: minimal\n  meshConfig:\n    \
+                # for the auditors\n    accessLogFile: /dev/stdout # all proxies\n";
+    let catalog = Arc::new(Catalog::embedded().unwrap());
+    let version: Version = "1.29.1".parse().unwrap();
+    let package = CatalogPackage::new(&catalog, version.clone());
+    let mut request = Request::new(&package);
+    request.files = vec![InputFile {
+        name: "mesh.yaml".to_owned(),
+        text: text.into(),
+    }];
+    let rendered = generate(&request).unwrap();
+    let migration = to_resources(&rendered, &catalog, &version, &[text.to_owned()]).unwrap();
+    let printed = mainstay_cluster::deploy::document(&migration.resources[0]).unwrap();
+    let printed = migration.comments[0].write(&printed);
+    let expected = "      # for the auditors\n      accessLogFile: /dev/stdout # all proxies\n";
+    assert!(printed.contains(expected), "{printed}");
 }

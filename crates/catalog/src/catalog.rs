@@ -303,6 +303,33 @@ impl Catalog {
         files.remove(&format!("{profile}.yaml")).ok_or_else(unknown)
     }
 
+    /// Returns the manifest of an add-on, such as `prometheus` or `extras/zipkin`.
+    pub fn addon(&self, version: &Version, addon: &str) -> Result<Vec<u8>, CatalogError> {
+        let unknown = || CatalogError::UnknownAddon {
+            version: version.clone(),
+            addon: addon.to_owned(),
+        };
+        let flavour = Flavour::Installer;
+        let mut files = match self.layer(version)? {
+            Layer::Embedded => {
+                let directory = format!("{version}/{flavour}/addons");
+                let mut packed = self.embedded.iter().flat_map(Pack::directories);
+                if !packed.any(|known| known == directory) {
+                    return Err(unknown());
+                }
+                self.pack()?.files(&directory)?
+            }
+            Layer::Directory(index) => {
+                let directory = self.directory(index)?;
+                if directory.list(version, flavour, "addons")?.is_empty() {
+                    return Err(unknown());
+                }
+                directory.files(version, flavour, "addons")?
+            }
+        };
+        files.remove(&format!("{addon}.yaml")).ok_or_else(unknown)
+    }
+
     /// Returns the profiles by file name of the latest release up to `version`, or else of the newest
     /// release. Empty if there are no releases.
     pub fn nearest_profiles(&self, version: &Version) -> Result<Files, CatalogError> {

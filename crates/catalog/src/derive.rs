@@ -22,12 +22,22 @@ use table::Leftover;
 /// Incremented when a change of the code (not of a table) changes the derived files.
 const ENGINE: u32 = 1;
 
-/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module.
+/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module, and
+/// the add-ons from those below `samples/`.
 pub fn derive_installer(source: &Files, version: &Version) -> Result<Files, CatalogError> {
     relocate(source)
         .and_then(|files| edited(files, table::INSTALLER, version))
         .and_then(|files| checked(files, table::INSTALLER_LEFTOVERS, version))
+        .map(|files| with_addons(files, source))
         .map_err(|source| failed(version, Flavour::Installer, source))
+}
+
+/// Add-ons are not edited: their images have versions of their own.
+fn with_addons(mut files: Files, source: &Files) -> Files {
+    let addons = table::ADDONS.iter();
+    let found = addons.filter_map(|path| Some(((*path).to_owned(), source.get(*path)?.clone())));
+    files.extend(found);
+    files
 }
 
 /// Derives the operator's charts and profiles from those of a `release`. Charts that `release` lacks are not
@@ -70,7 +80,7 @@ pub fn release_from_charts(
 pub fn fingerprint() -> u64 {
     let tables = format!(
         "{ENGINE} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        table::PLACES,
+        (table::PLACES, table::ADDONS),
         table::OPERATOR_KEEPS,
         table::INSTALLER,
         table::OPERATOR,

@@ -57,6 +57,14 @@ pub enum CatalogError {
         /// The requested name.
         profile: String,
     },
+    /// The version does not have the add-on.
+    #[error("Istio {version} has no add-on {addon:?}")]
+    UnknownAddon {
+        /// The version.
+        version: Version,
+        /// The requested name.
+        addon: String,
+    },
     /// A file or directory cannot be read.
     #[error("cannot read {}", path.display())]
     Read {

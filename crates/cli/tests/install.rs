@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             manifests_are_compared_simulated: async { manifest_diff(Host::simulated().await).await },
             tags_equal_those_of_istioctl_simulated: async { tags::equal_to_istioctl(Host::simulated().await).await },
             killed_installations_converge_simulated: async { kill::everywhere().await },
+            killed_installations_converge_real: async { kill::everywhere_real().await },
         ],
     )
 }

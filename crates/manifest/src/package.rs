@@ -102,14 +102,19 @@ impl Charts for CatalogPackage<'_> {
         let files = self.catalog.chart(&self.version, Flavour::Installer, name);
         files.map_err(|error| convert(error, "chart", name))
     }
+
+    fn addon(&self, name: &str) -> Result<Vec<u8>, PackageError> {
+        let text = self.catalog.addon(&self.version, name);
+        text.map_err(|error| convert(error, "add-on", name))
+    }
 }
 
 fn convert(error: CatalogError, kind: &'static str, name: &str) -> PackageError {
     let name = name.to_owned();
     match error {
-        CatalogError::UnknownProfile { .. } | CatalogError::UnknownChart { .. } => {
-            PackageError::NotFound { kind, name }
-        }
+        CatalogError::UnknownProfile { .. }
+        | CatalogError::UnknownChart { .. }
+        | CatalogError::UnknownAddon { .. } => PackageError::NotFound { kind, name },
         other => PackageError::Read {
             kind,
             name,

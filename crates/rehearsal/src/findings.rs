@@ -68,6 +68,18 @@ fn missing(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
             String::new(),
         ));
     }
+    for plane in &rehearsal.planned.adopted {
+        let sort = (Severity::Info, FindingKind::NotManaged);
+        found.push(finding(
+            sort,
+            format!("Istio {}", plane.revision),
+            format!(
+                "no operator manages the {}; rehearsed as if it were adopted",
+                plane.what
+            ),
+            "run `mainstay adopt` to see what an adoption writes, then `mainstay adopt --apply`",
+        ));
+    }
     for assumption in &rehearsal.planned.suppositions {
         let subject = format!("Istio {}", rehearsal.planned.istio.name());
         let sort = (Severity::Info, FindingKind::Supposition);

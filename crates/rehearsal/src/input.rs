@@ -110,6 +110,19 @@ impl Input {
         })
     }
 
+    /// Adds objects of known kinds at their places in the order.
+    pub(crate) fn add(&mut self, objects: Vec<Value>) {
+        self.objects.extend(objects);
+        self.objects.sort_by_cached_key(|object| {
+            let field = |path| text(object, path).to_owned();
+            (
+                kinds::rank(object),
+                field("/metadata/namespace"),
+                field("/metadata/name"),
+            )
+        });
+    }
+
     /// Returns the objects of a kind. They are contiguous, so the other objects are not visited.
     pub(crate) fn of_kind(&self, kind: &str) -> std::slice::Iter<'_, Value> {
         let rank = KINDS.iter().position(|known| known.kind == kind);

@@ -21,6 +21,7 @@ mod recording;
 mod rehearse;
 pub mod report;
 mod request;
+mod unmanaged;
 
 pub use error::RehearsalError;
 pub use input::Input;

@@ -16,6 +16,7 @@ use crate::limits::Limits;
 use crate::objects::RenderCache;
 use crate::report::{Method, Report};
 use crate::request::{MAX_EMBEDDED_WORKLOADS, PlannedUpgrade, RehearsalRequest, plan_upgrade};
+use crate::unmanaged::adopt_planes;
 
 /// Input of a simulation, for both methods.
 #[derive(Clone, Copy)]
@@ -32,7 +33,10 @@ pub fn rehearse(
     input: &Input,
     request: &RehearsalRequest,
 ) -> Result<Report, RehearsalError> {
-    let planned = plan_upgrade(input, request)?;
+    let adopted = adopt_planes(input, request.wanted(), catalog);
+    let input = adopted.input.as_ref();
+    let mut planned = plan_upgrade(input, request)?;
+    planned.adopted = adopted.planes;
     let version = catalog
         .resolve(&planned.wanted.spec.version)
         .map_err(|_| RehearsalError::Version(format!("{:?}", planned.wanted.spec.version)))?;

@@ -336,6 +336,8 @@ pub enum FindingKind {
     MissingInput,
     /// A setting was assumed for the rehearsal.
     Supposition,
+    /// No operator manages the control plane.
+    NotManaged,
 }
 
 /// A changed object of the control plane.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::error::RehearsalError;
 use crate::input::{Input, text};
 use crate::report::Method;
+use crate::unmanaged::AdoptedPlane;
 
 /// Maximum number of workloads for the embedded cluster; larger clusters are calculated.
 pub const MAX_EMBEDDED_WORKLOADS: usize = 100;
@@ -47,6 +48,15 @@ impl Default for RehearsalRequest {
     }
 }
 
+impl RehearsalRequest {
+    /// Returns the name of the Istio, if one is named.
+    pub(crate) fn wanted(&self) -> Option<&str> {
+        let manifest = self.manifest.as_ref();
+        let named = manifest.map(|manifest| text(manifest, "/metadata/name"));
+        self.istio.as_deref().or(named)
+    }
+}
+
 /// An Istio and the change to rehearse.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedUpgrade {
@@ -60,6 +70,8 @@ pub(crate) struct PlannedUpgrade {
     pub(crate) wanted: Istio,
     /// Settings assumed for the rehearsal.
     pub(crate) suppositions: Vec<String>,
+    /// Control planes that are assumed to be adopted.
+    pub(crate) adopted: Vec<AdoptedPlane>,
 }
 
 /// Selects the Istio and computes its target spec.
@@ -103,18 +115,14 @@ pub(crate) fn plan_upgrade(
         wanted: read(future)?,
         after,
         suppositions,
+        adopted: Vec::new(),
     })
 }
 
 fn chosen<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value, RehearsalError> {
     let all: Vec<&Value> = input.of_kind("Istio").collect();
     let name = |object: &&Value| text(object, "/metadata/name").to_owned();
-    let manifest = request
-        .manifest
-        .as_ref()
-        .map(|manifest| text(manifest, "/metadata/name"));
-    let wanted = request.istio.as_deref().or(manifest);
-    match (wanted, all.as_slice()) {
+    match (request.wanted(), all.as_slice()) {
         (Some(wanted), all) => {
             let found = all.iter().find(|object| name(object) == wanted);
             found.copied().ok_or_else(|| RehearsalError::UnknownIstio {

@@ -284,6 +284,14 @@ fn of_meshes() -> Vec<Row> {
             shop(cart(&json!({}))),
         ),
         inputs(
+            FindingKind::NotManaged,
+            unmanaged(),
+            &[
+                "Info Istio default: no operator manages the control plane default in namespace istio-system, installed by istioctl",
+            ],
+            shop(cart(&json!({}))),
+        ),
+        inputs(
             FindingKind::MissingInput,
             whole(false),
             &[
@@ -292,6 +300,23 @@ fn of_meshes() -> Vec<Row> {
             whole(true),
         ),
     ]
+}
+
+/// A control plane that istioctl installed, and a namespace on it.
+fn unmanaged() -> Vec<Value> {
+    let labels =
+        json!({"app": "istiod", "istio.io/rev": "default", "operator.istio.io/managed": "Reconcile"});
+    let template = json!({"metadata": {"labels": {"app": "istiod"}},
+        "spec": {"containers": [{"name": "discovery", "image": "hub/pilot:1.28.2"}]}});
+    let mut objects = vec![
+        space("istio-system", &json!({})),
+        space("shop", &json!({"istio-injection": "enabled"})),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "istiod", "namespace": "istio-system", "labels": labels},
+            "spec": {"selector": {"matchLabels": {"app": "istiod"}}, "template": template}}),
+    ];
+    objects.extend(cart(&json!({})));
+    objects
 }
 
 /// One object of every kind a cluster with a mesh has, budgets perhaps not.
@@ -328,9 +353,10 @@ fn place(kind: FindingKind) -> usize {
         FindingKind::NotPruned => 14,
         FindingKind::MissingInput => 15,
         FindingKind::Supposition => 16,
+        FindingKind::NotManaged => 17,
     }
 }
-const SORTS: usize = 17;
+const SORTS: usize = 18;
 
 fn check(row: &Row) {
     let expected = |(objects, request): &Case| found(&report(objects, request), row.kind);

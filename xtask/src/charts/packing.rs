@@ -50,12 +50,13 @@ pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
 
 type Order = (bool, Reverse<Version>, u8);
 
-/// Sorts what is read most to the front: newest releases first, and istiod before the small charts and the
-/// CRDs.
+/// Sorts what is read most to the front: newest releases first, and istiod before the small charts, the
+/// CRDs and the add-ons.
 fn order(version: &Version, directory: &str) -> Order {
     let rank = match directory.rsplit('/').next() {
         Some("istiod") => 0,
         Some("base") => 2,
+        Some("addons") => 3,
         _ => 1,
     };
     (!version.is_release(), Reverse(version.clone()), rank)

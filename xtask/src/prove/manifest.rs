@@ -76,6 +76,15 @@ const COUNTED: &[Counted] = &[
         least: 3,
     },
     Counted {
+        claim: "SIGKILL during an installation on a real API server",
+        package: "mainstay",
+        test: "install",
+        filter: KILLED_REAL,
+        mark: "killed installations on a real server: ",
+        goal: "20 points (quick: 1), all converge",
+        least: 1,
+    },
+    Counted {
         claim: "tags equal those of istioctl 1.29.1",
         package: "mainstay",
         test: "install",
@@ -92,6 +101,24 @@ const COUNTED: &[Counted] = &[
         mark: "migrated manifests: ",
         goal: "at least 16, all equal",
         least: 16,
+    },
+    Counted {
+        claim: "IstioOperators render the objects of the charts they were converted from",
+        package: "mainstay-adopt",
+        test: "conversion",
+        filter: "as_an_operator",
+        mark: "charts as IstioOperator: ",
+        goal: "at least 20, all equal",
+        least: 20,
+    },
+    Counted {
+        claim: "custom resources render the objects of the charts they were converted from",
+        package: "mainstay-adopt",
+        test: "conversion",
+        filter: "charts_render_the_same_objects_as_resources",
+        mark: "charts as resources: ",
+        goal: "at least 20, all equal",
+        least: 20,
     },
     Counted {
         claim: "Helm 3 and 4: adopted without a new generation, and back",
@@ -112,7 +139,16 @@ const COUNTED: &[Counted] = &[
         least: 250,
     },
     Counted {
-        claim: "handed to Helm 3 and 4: upgrade without a change, uninstall",
+        claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "nothing_restarts",
+        mark: "observed without a restart: ",
+        goal: "at least 6, all equal",
+        least: 6,
+    },
+    Counted {
+        claim: "handed to Helm 3 and 4 with gateways: upgrade without a change, uninstall",
         package: "mainstay-adopt",
         test: "adoption",
         filter: "what_istioctl_installed_is_handed",
@@ -122,12 +158,14 @@ const COUNTED: &[Counted] = &[
     },
 ];
 
-/// The test case that kills installations.
-const KILLED: &str = "killed_installations";
+/// The test case that kills installations on the simulator.
+const KILLED: &str = "killed_installations_converge_simulated";
+/// The test case that kills installations on a real API server.
+const KILLED_REAL: &str = "killed_installations_converge_real";
 /// Kill points of an installation.
-const KILLS: &str = "20";
-/// Kill points in the quick share.
-const QUICK_KILLS: &str = "3";
+const KILLS: usize = 20;
+/// Kill points in the quick share: simulator, real API server.
+const QUICK_KILLS: (usize, usize) = (3, 1);
 
 /// Tests that take minutes.
 const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
@@ -137,20 +175,26 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let tests = COUNTED
         .iter()
         .filter(|counted| !quick || !SLOW.contains(&counted.test));
-    let kills = if quick { QUICK_KILLS } else { KILLS };
-    let mut rows: Vec<Row> = tests.map(|counted| counted_row(counted, kills)).collect();
+    let kills = |counted: &Counted| match (quick, counted.filter) {
+        (false, _) => KILLS,
+        (true, KILLED_REAL) => QUICK_KILLS.1,
+        (true, _) => QUICK_KILLS.0,
+    };
+    let mut rows: Vec<Row> = tests
+        .map(|counted| counted_row(counted, kills(counted)))
+        .collect();
     if !quick {
         rows.extend(speed_rows());
     }
     rows
 }
 
-fn counted_row(counted: &Counted, kills: &str) -> Row {
+fn counted_row(counted: &Counted, kills: usize) -> Row {
     match run_test(counted, kills) {
         Ok((run, good)) => {
             let figure = format!("{run} run, {good} as stored");
             let least = match counted.filter {
-                KILLED => kills.parse().unwrap_or(counted.least),
+                KILLED | KILLED_REAL => kills,
                 _ => counted.least,
             };
             let holds = run >= least && run == good;
@@ -178,12 +222,12 @@ impl Counted {
 }
 
 /// Runs a test and returns the numbers that it prints.
-fn run_test(counted: &Counted, kills: &str) -> anyhow::Result<(usize, usize)> {
+fn run_test(counted: &Counted, kills: usize) -> anyhow::Result<(usize, usize)> {
     let runs = programs::build()?.run(&[counted.program()], |command| {
         command
             .arg("--nocapture")
             .args((!counted.filter.is_empty()).then_some(counted.filter))
-            .envs((counted.test == "install").then_some(("MAINSTAY_CASES", kills)));
+            .envs((counted.test == "install").then(|| ("MAINSTAY_CASES", kills.to_string())));
     })?;
     let run = runs.first().context("the test did not run")?;
     let line = run.output.lines().find_map(|line| line.split_once(counted.mark));

@@ -23,6 +23,7 @@ use mainstay_cluster::definitions::{install, own_definitions};
 use mainstay_cluster::kinds::installed_kinds;
 use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,6 +38,7 @@ pub(crate) struct World {
     cluster: Cluster,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) directory: TempDir,
+    kubelet: Option<Kubelet>,
 }
 
 impl World {
@@ -46,6 +48,60 @@ impl World {
             controllers: Vec::new(),
             ..Options::default()
         };
+        Self::with_options(options).await
+    }
+
+    /// A server with the controllers of workloads and a simulated kubelet.
+    pub(crate) async fn with_pods() -> Self {
+        let mut world = Self::with_options(Options::default()).await;
+        let kubelet = Kubelet::start(&world.cluster, KubeletOptions::default()).await;
+        world.kubelet = Some(kubelet.unwrap());
+        world
+    }
+
+    /// Names and uids of all ready pods and `ReplicaSets` in the namespace, once every one of `workloads` Deployments has
+    /// a ready pod and the controllers have seen all changes.
+    pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
+        let begin = std::time::Instant::now();
+        let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
+        loop {
+            ticks.tick().await;
+            assert!(
+                begin.elapsed() < std::time::Duration::from_mins(3),
+                "the pods are not ready"
+            );
+            let deployments = self.list("apps", "v1", "Deployment", "deployments").await;
+            let is_settled = |object: &Value| {
+                let status = &object["status"];
+                status["observedGeneration"] == object["metadata"]["generation"]
+                    && status["readyReplicas"] == object["spec"]["replicas"]
+                    && status["updatedReplicas"] == object["spec"]["replicas"]
+            };
+            if deployments.len() < workloads || !deployments.iter().all(is_settled) {
+                continue;
+            }
+            let mut found = BTreeMap::new();
+            for (group, kind, plural) in [("", "Pod", "pods"), ("apps", "ReplicaSet", "replicasets")] {
+                for object in self.list(group, "v1", kind, plural).await {
+                    let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
+                    let name = format!("{kind} {}", text("/metadata/name"));
+                    found.insert(name, text("/metadata/uid").to_owned());
+                }
+            }
+            return found;
+        }
+    }
+
+    async fn list(&self, group: &str, version: &str, kind: &str, plural: &str) -> Vec<Value> {
+        let list = self
+            .api(group, version, kind, plural)
+            .list(&ListParams::default())
+            .await;
+        let items = list.unwrap().items.into_iter();
+        items.map(|item| serde_json::to_value(item).unwrap()).collect()
+    }
+
+    async fn with_options(options: Options) -> Self {
         let cluster = Cluster::start(options).await.unwrap();
         let client = cluster.client_with_agent("admin", "mainstay").unwrap();
         let catalog = Arc::new(Catalog::embedded().unwrap());
@@ -56,6 +112,7 @@ impl World {
             cluster,
             catalog,
             directory: tempfile::tempdir().unwrap(),
+            kubelet: None,
         };
         for name in [NAMESPACE, "istio-ingress", "sail-operator"] {
             world.make_namespace(name).await;
@@ -189,7 +246,7 @@ fn is_installed(object: &Value) -> bool {
     !is_system && !name.starts_with("extension-apiserver") && object["metadata"]["labels"].is_object()
 }
 
-fn write_files(directory: &Path, files: &BTreeMap<String, Vec<u8>>) {
+pub(crate) fn write_files(directory: &Path, files: &BTreeMap<String, Vec<u8>>) {
     for (name, data) in files {
         let file = directory.join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

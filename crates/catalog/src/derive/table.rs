@@ -52,6 +52,16 @@ pub(crate) const PLACES: &[Place] = &[
     },
 ];
 
+/// Add-ons of a release, below `samples/`. A source without samples has none.
+pub(crate) const ADDONS: &[&str] = &[
+    "addons/extras/prometheus-operator.yaml",
+    "addons/extras/zipkin.yaml",
+    "addons/grafana.yaml",
+    "addons/jaeger.yaml",
+    "addons/kiali.yaml",
+    "addons/prometheus.yaml",
+];
+
 /// Directories of the operator flavour; the rest of a release is left out.
 pub(crate) const OPERATOR_KEEPS: &[&str] = &[
     "charts/base",

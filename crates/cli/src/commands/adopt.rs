@@ -2,9 +2,10 @@
 
 mod page;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mainstay_adopt::{AdoptError, Adoption, OPERATOR_NAMESPACE, Session, is_undefined};
+use mainstay_adopt::{AdoptError, Adoption, HandOver, OPERATOR_NAMESPACE, Session, is_undefined};
 use mainstay_cluster::deploy::document;
 
 use crate::catalog::ChartsFlag;
@@ -19,7 +20,7 @@ use crate::kubeconfig::{ClusterFlags, block_on};
   mainstay adopt
   mainstay adopt -o yaml > mesh.yaml
   mainstay adopt --apply
-  mainstay adopt --to helm --apply
+  mainstay adopt --to helm --apply --write-charts charts
   mainstay adopt --undo
 
 Only ownership is written: labels, annotations, owner references, the custom resources, and a label of Helm's
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// Take the adoption back: restore all previous owners and delete the created resources
     #[arg(long, conflicts_with_all = ["apply", "dry_run"])]
     undo: bool,
+
+    /// Write the charts of `--to helm` to this directory, one per release, for `helm upgrade`
+    #[arg(long, value_name = "DIR")]
+    write_charts: Option<PathBuf>,
 
     /// Namespace of the record that `--undo` reads
     #[arg(long, value_name = "NAMESPACE", default_value = "istio-system")]
@@ -159,6 +164,9 @@ async fn to_helm(session: &Session, args: &Args) -> Result<(), CliError> {
     if plan.releases.is_empty() {
         return Ok(());
     }
+    if let Some(directory) = &args.write_charts {
+        write_charts(directory, &plan)?;
+    }
     if !args.apply {
         return would_change(plan.is_equal());
     }
@@ -175,6 +183,22 @@ async fn to_helm(session: &Session, args: &Args) -> Result<(), CliError> {
          mesh to the operator.\n",
         applied.hidden, applied.objects, applied.resources
     ))
+}
+
+/// Writes the chart of each release; existing files are overwritten.
+fn write_charts(directory: &Path, plan: &HandOver) -> Result<(), CliError> {
+    for release in &plan.releases {
+        let top = directory.join(&release.release.name);
+        for (name, data) in &release.chart {
+            let path = top.join(name);
+            let failed = |error: std::io::Error| {
+                CliError::new(Kind::Io, format!("cannot write {}: {error}", path.display()))
+            };
+            std::fs::create_dir_all(path.parent().unwrap_or(&top)).map_err(failed)?;
+            std::fs::write(&path, data).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn would_change(is_equal: bool) -> Result<(), CliError> {

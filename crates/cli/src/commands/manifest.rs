@@ -28,7 +28,7 @@ enum Command {
     Diff(Box<diff::Args>),
     /// Generate the objects of an Istio installation
     Generate(Box<generate::Args>),
-    /// Convert `IstioOperator` files to custom resources, and compare what both render
+    /// Convert `IstioOperator` files and charts of Helm, and compare what both render
     Migrate(Box<migrate::Args>),
     /// Check `IstioOperator` files without printing objects
     Validate(Box<validate::Args>),

@@ -12,7 +12,7 @@ use mainstay_harness::Injectors;
 use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use mainstay_sim::serve::{ServeOptions, Server};
-use mainstay_testkit::cluster::{Cluster, Options};
+use mainstay_testkit::cluster::{Audit, Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use serde_json::{Value, json};
 
@@ -89,7 +89,20 @@ impl Host {
 
     /// A real API server with controllers and a simulated kubelet, without any istiod.
     pub(crate) async fn real() -> Self {
-        let cluster = Cluster::start(Options::default()).await.unwrap();
+        Self::with_options(Options::default()).await
+    }
+
+    /// The same, with an audit log.
+    pub(crate) async fn audited() -> Self {
+        let options = Options {
+            audit: true,
+            ..Options::default()
+        };
+        Self::with_options(options).await
+    }
+
+    async fn with_options(options: Options) -> Self {
+        let cluster = Cluster::start(options).await.unwrap();
         let options = KubeletOptions {
             nodes: 1,
             backing: None,
@@ -128,6 +141,14 @@ impl Host {
         match &self.server {
             Running::Simulated { cluster, .. } => cluster,
             Running::Real { .. } => panic!("not simulated"),
+        }
+    }
+
+    /// The audit log of a real cluster.
+    pub(crate) fn audit(&self) -> Audit {
+        match &self.server {
+            Running::Real { cluster, .. } => cluster.audit(),
+            Running::Simulated { .. } => panic!("not real"),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_testkit::case_count;
+use mainstay_testkit::cluster::Audit;
 
 use super::host::Host;
 
@@ -84,4 +85,53 @@ async fn kill_after(write: u64, client: &str, expected: &BTreeSet<String>) -> bo
     host.ok(&["uninstall", "--purge", "-y"]).await;
     host.until_inventory(&before).await;
     true
+}
+
+/// Kills runs on a real API server after several writes, spread evenly, as its audit log counts them.
+pub(crate) async fn everywhere_real() {
+    const INSTALL: [&str; 4] = ["install", "--profile=minimal", "-y", "--readiness-timeout=3m"];
+    let host = Host::audited().await;
+    let before = host.inventory().await;
+    let mut audit = host.audit();
+    audit.reset().unwrap();
+    host.ok(&INSTALL).await;
+    let (expected, writes) = (host.inventory().await, writes(&audit));
+    host.ok(&["uninstall", "--purge", "-y"]).await;
+    host.until_inventory(&before).await;
+    let points = case_count(2).min(20);
+    let mut converged = 0;
+    for point in 0..points {
+        let after = writes * point / points;
+        audit.reset().unwrap();
+        let mut child = host.spawn(&INSTALL);
+        host.until("the write", async || self::writes(&audit) > after)
+            .await;
+        child.kill().unwrap();
+        let ended = child.wait().unwrap();
+        assert!(
+            !ended.success(),
+            "the installation ended before write {after} of {writes}"
+        );
+        host.ok(&INSTALL).await;
+        let found = host.inventory().await;
+        converged += usize::from(found == expected);
+        if found != expected {
+            let differing: Vec<_> = found.symmetric_difference(&expected).collect();
+            println!("after write {after}: {differing:#?}");
+        }
+        host.ok(&["verify"]).await;
+        host.ok(&["uninstall", "--purge", "-y"]).await;
+        host.until_inventory(&before).await;
+    }
+    println!("killed installations on a real server: {points} run, {converged} converged");
+    assert_eq!(converged, points);
+}
+
+/// Writes of the user who installs.
+fn writes(audit: &Audit) -> usize {
+    audit
+        .counts()
+        .unwrap()
+        .get("admin")
+        .map_or(0, |count| count.writes)
 }

@@ -79,7 +79,8 @@ pub(super) fn is_relevant(object: &Value) -> bool {
         "ConfigMap" => {
             let name = text(object, "/metadata/name");
             let marked = at(object, "/metadata/labels/managed-by").is_some();
-            marked || name == "istio" || name.starts_with("istio-")
+            let is_values = name == "values" || name.starts_with("values-");
+            marked || is_values || name == "istio" || name.starts_with("istio-")
         }
         _ => true,
     }

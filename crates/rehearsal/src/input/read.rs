@@ -66,7 +66,12 @@ async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, String> {
         };
         let request = Request::get(format!("{path}?limit={PAGE_SIZE}{token}")).body(Vec::new());
         let request = request.map_err(|error| error.to_string())?;
-        let page: Page = client.request(request).await.map_err(|error| message(&error))?;
+        let page: Page = match client.request(request).await {
+            Ok(page) => page,
+            // A cluster without the definition has no objects of this kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),
+            Err(error) => return Err(message(&error)),
+        };
         items.extend(page.items.into_iter().flatten().map(|item| with_type(item, kind)));
         next = page.metadata.next;
         if next.is_empty() {

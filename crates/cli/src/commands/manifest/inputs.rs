@@ -282,7 +282,8 @@ fn profile_file(name: &str) -> InputFile {
     }
 }
 
-fn read_file(name: &str) -> Result<InputFile, CliError> {
+/// Reads an input file, `-` for stdin, within the limit.
+pub(crate) fn read_file(name: &str) -> Result<InputFile, CliError> {
     let mut text = Vec::new();
     let failed = |error: std::io::Error| CliError::new(Kind::Io, format!("cannot read {name}: {error}"));
     let count = if name == "-" {

@@ -1,0 +1,77 @@
+//! Renders a chart as Helm does for a release.
+
+use mainstay_api::Values;
+use mainstay_catalog::derive::Files;
+use mainstay_chart::{
+    Capabilities, Dialect, File, KubeVersion, RenderEnvironment, Request, load_files, template,
+};
+use mainstay_template::NoHost;
+use serde_json::Value;
+
+use crate::AdoptError;
+
+/// Helm 3 and 4 render the same objects; Helm 3 reads what both write.
+const DIALECT: Dialect = Dialect::Helm3;
+
+/// A release to render.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChartRelease<'a> {
+    /// Name of the chart, for messages.
+    pub(crate) chart: &'a str,
+    /// Name of the release.
+    pub(crate) name: &'a str,
+    /// Namespace of the release.
+    pub(crate) namespace: &'a str,
+    /// Values of the user.
+    pub(crate) values: &'a Values,
+    /// Version of the cluster.
+    pub(crate) kube_version: &'a str,
+    /// Whether a release exists: a first installation sets fields that istiod owns later.
+    pub(crate) is_upgrade: bool,
+}
+
+impl ChartRelease<'_> {
+    /// Renders the files of the chart.
+    pub(crate) fn render(&self, files: &Files) -> Result<String, AdoptError> {
+        let failed = |error| AdoptError::Chart {
+            chart: self.chart.to_owned(),
+            source: Box::new(error),
+        };
+        let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
+        let loaded = load_files(files, DIALECT).map_err(failed)?;
+        let mut request = Request::new(DIALECT);
+        let values = self.values.iter();
+        request.values = values.map(|(key, value)| (key.clone(), yaml(value))).collect();
+        request.render.release.name = self.name.to_owned();
+        request.render.release.namespace = self.namespace.to_owned();
+        request.render.release.is_upgrade = self.is_upgrade;
+        if let Ok(kube_version) = KubeVersion::parse(self.kube_version, DIALECT) {
+            request.render.capabilities = Capabilities {
+                kube_version,
+                ..Capabilities::offline(DIALECT)
+            };
+        }
+        let environment = RenderEnvironment {
+            host: &mut NoHost,
+            warn: &mut |_| {},
+            post_renderer: None,
+        };
+        let output = template(&loaded, &request, environment).map_err(failed)?;
+        Ok(String::from_utf8_lossy(&output.text).into_owned())
+    }
+}
+
+/// Values pass through JSON, where every number is a float.
+pub(crate) fn yaml(value: &Value) -> mainstay_yaml::Value {
+    match value {
+        Value::Null => mainstay_yaml::Value::Null,
+        Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
+        Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
+        Value::String(text) => mainstay_yaml::Value::String(text.clone()),
+        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| (key.clone(), yaml(value)));
+            mainstay_yaml::Value::Map(entries.collect())
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Converts charts with their values to custom resources. Pure.
+
+use std::sync::Arc;
+
+use mainstay_api::names;
+use mainstay_catalog::Catalog;
+use serde_json::Value;
+
+use crate::AdoptError;
+use crate::found::{Component, ComponentKind, Installer};
+use crate::migrate::Migration;
+use crate::migrate::comments::KeyPath;
+use crate::migrate::compare::objects;
+use crate::migrate::draft::root;
+use crate::migrate::from_operator::is_present;
+use crate::migrate::helm_source::{HelmChart, HelmSource};
+use crate::migrate::resources::{OperatorCharts, Resources};
+
+/// Converts charts with their values: each control plane, the CNI plugin and ztunnel become a resource.
+pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Result<Migration, AdoptError> {
+    let charts = OperatorCharts::new(catalog);
+    let mut migration = Migration::default();
+    for source in sources {
+        let Some(component) = component(source, &mut migration) else {
+            continue;
+        };
+        let resources = Resources {
+            charts: &charts,
+            catalog,
+            version: &source.version,
+        };
+        let before = objects(source.objects(catalog)?.into_iter());
+        let first = migration.resources.len();
+        resources.add(&component, &before, &mut migration)?;
+        carry_comments(source, &mut migration, first);
+    }
+    Ok(migration)
+}
+
+/// The component of a chart; `None` if it has no resource.
+fn component(source: &HelmSource, migration: &mut Migration) -> Option<Component> {
+    let kind = match source.chart {
+        HelmChart::Istiod => ComponentKind::Istiod,
+        HelmChart::Cni => ComponentKind::Cni,
+        HelmChart::Ztunnel => ComponentKind::Ztunnel,
+        HelmChart::Base => {
+            migration.drop_field(
+                source.describe(),
+                "run `mainstay crds install` for the definitions; the operator installs the rest",
+            );
+            return None;
+        }
+        HelmChart::Gateway => {
+            migration.drop_field(
+                source.describe(),
+                "no resource manages gateways; keep the Helm release and its values",
+            );
+            return None;
+        }
+    };
+    let text = |key: &str| source.values.get(key).and_then(Value::as_str).unwrap_or_default();
+    let tags = source.values.get("revisionTags").and_then(Value::as_array);
+    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+    Some(Component {
+        kind,
+        namespace: source.namespace.clone(),
+        workload: String::new(),
+        revision: match text("revision") {
+            "" => names::DEFAULT_REVISION.to_owned(),
+            revision => revision.to_owned(),
+        },
+        versions: Vec::new(),
+        installer: Installer::Unknown,
+        values: source.values.clone(),
+        values_from: source.origin.clone(),
+        tags: tags.map(ToOwned::to_owned).collect(),
+        instance: source.release.clone(),
+    })
+}
+
+/// Adds the comments of a file to the resource that was derived from it.
+fn carry_comments(source: &HelmSource, migration: &mut Migration, first: usize) {
+    let (Some(resource), Some(comments)) =
+        (migration.resources.get(first), migration.comments.get_mut(first))
+    else {
+        return;
+    };
+    comments.extend(source.comments.moved(|path| {
+        let (_, root) = root(source.chart);
+        let places: [&[&str]; 2] = [&["spec", "values"], &["spec", "values", root]];
+        let full = |place: &[&str]| -> KeyPath {
+            let place = place.iter().map(|key| (*key).to_owned());
+            place.chain(path.iter().cloned()).collect()
+        };
+        let mut found = places.into_iter().map(full);
+        found.find(|place| is_present(resource, place))
+    }));
+}

@@ -1,0 +1,252 @@
+//! Charts of Istio with the values that a user gives Helm: from values files, umbrella charts and releases.
+
+use mainstay_api::{Values, names};
+use mainstay_catalog::{Catalog, Flavour, Version};
+use mainstay_cluster::installer::text;
+use serde_json::Value;
+
+use crate::AdoptError;
+use crate::chart_release::ChartRelease;
+use crate::helm::HelmRelease;
+use crate::migrate::{Comments, KUBE_VERSION};
+
+/// A chart of an Istio release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HelmChart {
+    /// Definitions.
+    Base,
+    /// A control plane.
+    Istiod,
+    /// The CNI plugin.
+    Cni,
+    /// The node proxy of ambient mode.
+    Ztunnel,
+    /// A gateway.
+    Gateway,
+}
+
+impl HelmChart {
+    /// All charts.
+    pub const ALL: [Self; 5] = [Self::Base, Self::Istiod, Self::Cni, Self::Ztunnel, Self::Gateway];
+
+    /// Returns the name in `Chart.yaml`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Base => names::BASE_CHART,
+            Self::Istiod => names::ISTIOD_CHART,
+            Self::Cni => names::CNI_CHART,
+            Self::Ztunnel => names::ZTUNNEL_CHART,
+            Self::Gateway => "gateway",
+        }
+    }
+
+    /// Finds a chart by name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|chart| chart.name() == name)
+    }
+
+    /// The name of the release in Istio's instructions.
+    fn release(self) -> &'static str {
+        match self {
+            Self::Base => "istio-base",
+            Self::Istiod => "istiod",
+            Self::Cni => "istio-cni",
+            Self::Ztunnel => "ztunnel",
+            Self::Gateway => "istio-ingress",
+        }
+    }
+}
+
+/// One chart with its values.
+#[derive(Clone, Debug)]
+pub struct HelmSource {
+    /// The chart.
+    pub chart: HelmChart,
+    /// Name of the release.
+    pub release: String,
+    /// Namespace of the release.
+    pub namespace: String,
+    /// Version of the chart.
+    pub version: Version,
+    /// Values of the user.
+    pub values: Values,
+    /// The file or Secret that contains them.
+    pub origin: String,
+    /// Comments of the file.
+    pub comments: Comments,
+    /// The objects that a release recorded.
+    manifest: Option<Vec<Value>>,
+}
+
+impl HelmSource {
+    /// Reads the values of a chart from a file; release and namespace are those of Istio's instructions.
+    pub fn from_values(
+        chart: HelmChart,
+        version: &Version,
+        (origin, text): (&str, &[u8]),
+    ) -> Result<Self, AdoptError> {
+        let values = read_values(origin, text)?;
+        let comments = Comments::read(&String::from_utf8_lossy(text));
+        let mut source = Self::with_values(chart, version, values);
+        origin.clone_into(&mut source.origin);
+        source.comments = comments;
+        Ok(source)
+    }
+
+    /// Creates a source with the names of Istio's instructions.
+    #[must_use]
+    pub fn with_values(chart: HelmChart, version: &Version, values: Values) -> Self {
+        let global = values
+            .get("global")
+            .and_then(|global| global.get("istioNamespace"));
+        let system = global.and_then(Value::as_str).unwrap_or(names::ISTIO_SYSTEM);
+        let revision = values.get("revision").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            release: match (chart, revision) {
+                (HelmChart::Istiod, revision) if !revision.is_empty() => format!("istiod-{revision}"),
+                _ => chart.release().to_owned(),
+            },
+            namespace: match chart {
+                HelmChart::Gateway => "istio-ingress".to_owned(),
+                _ => system.to_owned(),
+            },
+            version: version.clone(),
+            chart,
+            values,
+            origin: chart.name().to_owned(),
+            comments: Comments::default(),
+            manifest: None,
+        }
+    }
+
+    /// Converts a stored release; `None` if its chart is not one of Istio's.
+    pub fn from_release(release: &HelmRelease, catalog: &Catalog) -> Result<Option<Self>, AdoptError> {
+        let Some(chart) = HelmChart::from_name(release.chart()) else {
+            return Ok(None);
+        };
+        let name = release.chart_version();
+        let version = catalog.resolve(name).map_err(|_| AdoptError::NoCharts {
+            component: format!("Helm release {}/{}", release.namespace, release.name),
+            version: name.to_owned(),
+        })?;
+        Ok(Some(Self {
+            release: release.name.clone(),
+            namespace: release.namespace.clone(),
+            origin: format!("Secret {}/{}", release.namespace, release.secret),
+            manifest: Some(release.objects()?),
+            ..Self::with_values(chart, &version, release.values())
+        }))
+    }
+
+    /// Splits the values of a chart whose dependencies are charts of Istio, as Helm does.
+    pub fn from_umbrella(
+        chart: (&str, &[u8]),
+        values: (&str, &[u8]),
+        version: &Version,
+    ) -> Result<Vec<Self>, AdoptError> {
+        let metadata = read_values(chart.0, chart.1)?;
+        let all = read_values(values.0, values.1)?;
+        let comments = Comments::read(&String::from_utf8_lossy(values.1));
+        let dependencies = metadata.get("dependencies").and_then(Value::as_array);
+        let mut sources = Vec::new();
+        for dependency in dependencies.into_iter().flatten() {
+            let Some(chart) = HelmChart::from_name(text(dependency, "/name")) else {
+                continue;
+            };
+            let key = match text(dependency, "/alias") {
+                "" => chart.name(),
+                alias => alias,
+            };
+            let mut own = all
+                .get(key)
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default();
+            if let Some(Value::Object(global)) = all.get("global") {
+                let mut merged = Values::new();
+                merged.insert("global".to_owned(), Value::Object(global.clone()));
+                crate::derive::merge(&mut own, merged);
+            }
+            let mut source = Self::with_values(chart, version, own);
+            source.origin = format!("{}: {key}", values.0);
+            source.comments = comments.below(key);
+            sources.push(source);
+        }
+        Ok(sources)
+    }
+
+    /// Returns the objects that Helm installs: those that the release recorded, or rendered ones.
+    pub(crate) fn objects(&self, catalog: &Catalog) -> Result<Vec<Value>, AdoptError> {
+        if let Some(manifest) = &self.manifest {
+            return Ok(manifest.clone());
+        }
+        let files = catalog.chart(&self.version, Flavour::Installer, self.chart.name());
+        let files = files.map_err(|_| AdoptError::NoVersion(self.version.name()))?;
+        let release = ChartRelease {
+            chart: self.chart.name(),
+            name: &self.release,
+            namespace: &self.namespace,
+            values: &self.values,
+            kube_version: KUBE_VERSION,
+            is_upgrade: false,
+        };
+        let manifest = release.render(&files)?;
+        crate::text::documents(&manifest).map_err(|_| AdoptError::Release(self.origin.clone()))
+    }
+
+    /// Describes the source in messages.
+    pub(crate) fn describe(&self) -> String {
+        format!("chart {} ({})", self.chart.name(), self.origin)
+    }
+}
+
+/// Reads a file of values; an empty one has none.
+fn read_values(origin: &str, text: &[u8]) -> Result<Values, AdoptError> {
+    let failed = |source| AdoptError::File {
+        file: origin.to_owned(),
+        source,
+    };
+    match crate::text::document(text).map_err(|error| failed(Some(error)))? {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Values::new()),
+        _ => Err(failed(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_umbrella_chart_is_split_by_alias() {
+        let version: Version = "1.29.1".parse().unwrap();
+        let chart =
+            b"name: mesh\ndependencies:\n- {name: istiod, alias: plane}\n- {name: cni}\n- {name: other}\n";
+        let values = b"global: {hub: a}\nplane:\n  # two\n  autoscaleMin: 2\n";
+        let sources =
+            HelmSource::from_umbrella(("Chart.yaml", chart), ("values.yaml", values), &version).unwrap();
+        let found: Vec<_> = sources.iter().map(|one| (one.chart, json!(one.values))).collect();
+        let global = json!({"hub": "a"});
+        assert_eq!(
+            found,
+            [
+                (HelmChart::Istiod, json!({"autoscaleMin": 2, "global": global})),
+                (HelmChart::Cni, json!({"global": global})),
+            ]
+        );
+        assert_eq!(
+            sources[0].comments.write("autoscaleMin: 2\n"),
+            "# two\nautoscaleMin: 2\n"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_map_is_an_error() {
+        let version: Version = "1.29.1".parse().unwrap();
+        let error = HelmSource::from_values(HelmChart::Istiod, &version, ("v.yaml", b"- a")).unwrap_err();
+        assert_eq!(error.to_string(), "v.yaml cannot be read as values of a chart");
+    }
+}

@@ -1,0 +1,170 @@
+//! Control planes that no operator manages: the rehearsal assumes that they are adopted.
+
+use std::borrow::Cow;
+
+use mainstay_adopt::{ComponentKind, Observed, components, derive};
+use mainstay_api::names;
+use mainstay_catalog::Catalog;
+use serde_json::{Value, json};
+
+use crate::input::{Input, at, text};
+
+/// A control plane that was rehearsed as if it were adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdoptedPlane {
+    /// Its revision, which is the name of the assumed Istio.
+    pub(crate) revision: String,
+    /// What it is, and who installed it.
+    pub(crate) what: String,
+}
+
+/// An input in which every control plane has an Istio.
+pub(crate) struct AdoptedInput<'a> {
+    pub(crate) input: Cow<'a, Input>,
+    pub(crate) planes: Vec<AdoptedPlane>,
+}
+
+/// Returns the input with the Istios that an adoption creates, if it has none or lacks the `wanted` one. The
+/// objects of these control planes are removed: the operator installs them again, as equal ones.
+pub(crate) fn adopt_planes<'a>(
+    input: &'a Input,
+    wanted: Option<&str>,
+    catalog: &Catalog,
+) -> AdoptedInput<'a> {
+    let mut existing = input.of_kind("Istio").map(|istio| text(istio, "/metadata/name"));
+    let is_complete = match wanted {
+        Some(wanted) => existing.any(|name| name == wanted),
+        None => existing.next().is_some(),
+    };
+    let mut adopted = AdoptedInput {
+        input: Cow::Borrowed(input),
+        planes: Vec::new(),
+    };
+    if is_complete {
+        return adopted;
+    }
+    let observed = observe(input);
+    let planes = components(&observed).into_iter();
+    for plane in planes.filter(|one| one.kind == ComponentKind::Istiod && !one.is_managed()) {
+        let mut versions = plane
+            .versions
+            .iter()
+            .filter_map(|name| catalog.resolve(name).ok());
+        let Some(version) = versions.next() else { continue };
+        let Some(derivation) = derive(&plane, &version.name()) else {
+            continue;
+        };
+        let input = adopted.input.to_mut();
+        input
+            .objects
+            .retain(|object| !belongs_to(object, &plane.namespace, &plane.revision));
+        input.add(derivation.derived.documents());
+        adopted.planes.push(AdoptedPlane {
+            what: format!("{}, installed by {}", plane.describe(), plane.installer),
+            revision: plane.revision,
+        });
+    }
+    adopted
+}
+
+fn observe(input: &Input) -> Observed {
+    let has = |object: &&Value, label: &str, value: &str| {
+        at(object, "/metadata/labels").and_then(|labels| labels.get(label)) == Some(&json!(value))
+    };
+    let all = |kind: &str| input.of_kind(kind);
+    Observed {
+        deployments: all("Deployment")
+            .filter(|one| has(one, "app", "istiod"))
+            .cloned()
+            .collect(),
+        webhooks: all("MutatingWebhookConfiguration").cloned().collect(),
+        values: all("ConfigMap").cloned().collect(),
+        ..Observed::default()
+    }
+}
+
+/// Whether an object is part of a control plane: its workload, Services, configuration or webhooks.
+fn belongs_to(object: &Value, namespace: &str, revision: &str) -> bool {
+    let label = |name: &str| {
+        let labels = at(object, "/metadata/labels").and_then(|labels| labels.get(name));
+        labels.and_then(Value::as_str).unwrap_or_default()
+    };
+    let own = match label(names::REVISION_LABEL) {
+        "" => names::DEFAULT_REVISION,
+        revision => revision,
+    };
+    let kind = text(object, "/kind");
+    if kind == "MutatingWebhookConfiguration" {
+        return own == revision && label("app") == "sidecar-injector";
+    }
+    let is_here = text(object, "/metadata/namespace") == namespace && own == revision;
+    let is_part = match kind {
+        "Deployment" | "ReplicaSet" | "Pod" | "Service" | "PodDisruptionBudget" => {
+            label("app") == "istiod" || label("istio") == "pilot"
+        }
+        "ConfigMap" => {
+            let name = text(object, "/metadata/name");
+            ["istio", "istio-sidecar-injector", "values"].iter().any(|start| {
+                let rest = name.strip_prefix(start);
+                rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-') == Some(revision))
+            })
+        }
+        _ => false,
+    };
+    is_here && is_part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plane(labels: &Value) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "istiod", "namespace": "istio-system", "labels": labels},
+            "spec": {"selector": {"matchLabels": {"app": "istiod"}}, "template": {
+                "metadata": {"labels": {"app": "istiod"}},
+                "spec": {"containers": [{"name": "discovery", "image": "hub/pilot:1.28.2"}]},
+            }},
+        })
+    }
+
+    fn adopted(objects: Vec<Value>) -> (Vec<String>, Vec<String>) {
+        let catalog = Catalog::embedded().unwrap();
+        let input = Input::from_objects("test".to_owned(), objects).unwrap();
+        let adopted = adopt_planes(&input, None, &catalog);
+        let objects = adopted.input.objects.iter();
+        let names = objects.map(|one| format!("{} {}", text(one, "/kind"), text(one, "/metadata/name")));
+        (
+            names.collect(),
+            adopted.planes.into_iter().map(|plane| plane.what).collect(),
+        )
+    }
+
+    #[test]
+    fn an_unmanaged_control_plane_becomes_an_istio() {
+        let labels =
+            json!({"app": "istiod", "istio.io/rev": "default", "operator.istio.io/managed": "Reconcile"});
+        let tag = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "istio-revision-tag-prod", "labels": {
+                "app": "sidecar-injector", "istio.io/rev": "default", "istio.io/tag": "prod"}},
+            "webhooks": [{"name": "a", "clientConfig": {"service": {"name": "istiod", "namespace": "istio-system"}}}],
+        });
+        let (objects, planes) = adopted(vec![plane(&labels), tag]);
+        assert_eq!(objects, ["Istio default", "IstioRevisionTag prod"]);
+        assert_eq!(
+            planes,
+            ["control plane default in namespace istio-system, installed by istioctl"]
+        );
+    }
+
+    #[test]
+    fn an_input_with_an_istio_stays_as_it_is() {
+        let istio =
+            json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "prod"}});
+        let (objects, planes) = adopted(vec![istio, plane(&json!({"app": "istiod"}))]);
+        assert_eq!(objects, ["Istio prod", "Deployment istiod"]);
+        assert!(planes.is_empty());
+    }
+}
