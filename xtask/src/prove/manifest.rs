@@ -1,5 +1,7 @@
 //! Proof of the `IstioOperator` engine: equality with istioctl, golden cases, validation, limits, speed.
 
+mod controller;
+
 use anyhow::{Context, ensure};
 use mainstay_testkit::peer;
 
@@ -136,6 +138,7 @@ const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let tests = COUNTED
         .iter()
+        .chain(controller::ROWS)
         .filter(|counted| !quick || !SLOW.contains(&counted.test));
     let kills = if quick { QUICK_KILLS } else { KILLS };
     let mut rows: Vec<Row> = tests.map(|counted| counted_row(counted, kills)).collect();
@@ -179,18 +182,32 @@ impl Counted {
 
 /// Runs a test and returns the numbers that it prints.
 fn run_test(counted: &Counted, kills: &str) -> anyhow::Result<(usize, usize)> {
+    let faults = if kills == QUICK_KILLS {
+        controller::QUICK_FAULTS
+    } else {
+        controller::FAULTS
+    };
     let runs = programs::build()?.run(&[counted.program()], |command| {
         command
             .arg("--nocapture")
             .args((!counted.filter.is_empty()).then_some(counted.filter))
-            .envs((counted.test == "install").then_some(("MAINSTAY_CASES", kills)));
+            .envs((counted.test == "install").then_some(("MAINSTAY_CASES", kills)))
+            .envs((counted.test == controller::SIMULATED).then_some(("MAINSTAY_MATRIX", faults)));
     })?;
     let run = runs.first().context("the test did not run")?;
-    let line = run.output.lines().find_map(|line| line.split_once(counted.mark));
-    let (_, counts) = line.with_context(|| format!("the test {} prints no count", counted.test))?;
-    let mut numbers = counts.split_whitespace().filter_map(|word| word.parse().ok());
-    let total = numbers.next().context("no number of runs")?;
-    let good: usize = numbers.next().context("no number of equal runs")?;
+    let (mut total, mut good) = (0, 0);
+    for (_, counts) in run
+        .output
+        .lines()
+        .filter_map(|line| line.split_once(counted.mark))
+    {
+        let mut numbers = counts
+            .split_whitespace()
+            .filter_map(|word| word.parse::<usize>().ok());
+        total += numbers.next().context("no number of runs")?;
+        good += numbers.next().context("no number of equal runs")?;
+    }
+    ensure!(total > 0, "the test {} prints no count", counted.test);
     ensure!(run.passed || good < total, "the test {} failed", counted.test);
     Ok((total, good))
 }
