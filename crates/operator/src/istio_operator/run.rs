@@ -38,7 +38,7 @@ const DEFINITION_INTERVAL: Duration = Duration::from_mins(1);
 /// Age at which a list of resources is repeated with the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
 /// The same for owned objects, which are larger.
-const MAX_OBJECT_LIST_AGE: Duration = Duration::from_mins(30);
+const MAX_OBJECT_LIST_AGE: Duration = Duration::from_mins(10);
 /// Selects objects of resources.
 const OWNED: &str = "labelSelector=install.operator.istio.io%2Fowning-resource&";
 

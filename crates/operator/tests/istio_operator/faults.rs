@@ -65,10 +65,10 @@ const SCENARIOS: &[Scenario] = &[
             let istiod = path("api/v1", "services", "istiod");
             world.delete(&istiod).await;
             world.patch(&path("apis/apps/v1", "deployments", "istiod"),
-                json!({"spec": {"template": {"spec": {"priorityClassName": "system-node-critical"}}}})).await;
+                json!({"spec": {"template": {"metadata": {"annotations": {"prometheus.io/port": "1"}}}}})).await;
             world.until(&istiod, "the Service", |object| !object.is_null()).await;
             world.until(&path("apis/apps/v1", "deployments", "istiod"), "the template", |object|
-                object["spec"]["template"]["spec"]["priorityClassName"] != "system-node-critical").await;
+                object["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == "15014").await;
             world.until_state("mesh", "HEALTHY").await;
         }),
     },
@@ -145,8 +145,8 @@ struct Outcome {
     late_writes: usize,
 }
 
-/// Time in which every kind is listed again.
-const RELISTS: Duration = Duration::from_mins(45);
+/// Time in which every kind is listed and every resource checked again.
+const RELISTS: Duration = Duration::from_mins(15);
 
 fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) -> Outcome {
     run(async {
@@ -216,7 +216,7 @@ fn check(name: &str) {
     let baseline = perform(scenario, &state, None);
     assert_eq!(baseline.late_writes, 0, "not idle without any fault");
     let mut faults = all_faults(baseline.calls);
-    sample(&mut faults, 2, 18);
+    sample(&mut faults, 1, 18);
     let mut wrong = Vec::new();
     for fault in &faults {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, &state, Some(fault))));

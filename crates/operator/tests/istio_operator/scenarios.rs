@@ -74,7 +74,7 @@ async fn equals_the_command_line(world: &World, live: &Value) {
 
 /// Changes and deletions by others are reverted.
 async fn drift(world: &mut World) {
-    let changed = json!({"spec": {"template": {"spec": {"priorityClassName": "system-node-critical"}}}});
+    let changed = json!({"spec": {"template": {"metadata": {"annotations": {"prometheus.io/port": "1"}}}}});
     world.patch(&deployment("istiod"), changed).await;
     let service = path("api/v1", "services", "istiod");
     let uid = world.get(&service).await.unwrap()["metadata"]["uid"].clone();
@@ -86,7 +86,7 @@ async fn drift(world: &mut World) {
         .await;
     world
         .until(&deployment("istiod"), "the template of the chart", |object| {
-            object["spec"]["template"]["spec"]["priorityClassName"] != "system-node-critical"
+            object["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == "15014"
         })
         .await;
     world.until_state("mesh", "HEALTHY").await;
