@@ -132,6 +132,7 @@ fn write_chart(root: &Path) -> Result<()> {
             "--",
             "deploy/chart",
             "deploy/delivery",
+            "deploy/istio-operator",
         ])
         .current_dir(root)
         .status()

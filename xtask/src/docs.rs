@@ -42,7 +42,7 @@ const TOP_PAGES: &[(&str, &str)] = &[
 ];
 
 /// Directories with the CRDs that are installed.
-const DEFINITIONS: &[&str] = &["deploy/chart/crds", "deploy/delivery"];
+const DEFINITIONS: &[&str] = &["deploy/chart/crds", "deploy/delivery", "deploy/istio-operator"];
 
 /// Assembles the sources, checks their links and builds the book.
 pub(crate) fn run() -> anyhow::Result<()> {

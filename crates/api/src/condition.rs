@@ -32,6 +32,8 @@ vocabulary! {
         TrafficApplied = "TrafficApplied",
         /// Whether no analysis failed.
         AnalysisPassed = "AnalysisPassed",
+        /// Whether something prevents the deletion of an installation.
+        DeletionBlocked = "DeletionBlocked",
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod delivery;
 mod facts;
+mod istio_operator;
 mod kinds;
 pub mod table;
 
@@ -55,6 +56,17 @@ pub fn delivery_definitions() -> Vec<Value> {
         .iter()
         .map(|kind| definition(&delivery::GROUP, kind, &facts))
         .collect()
+}
+
+/// Returns the definition of `IstioOperator`.
+#[must_use]
+pub fn istio_operator_definition() -> Value {
+    let facts = Facts::parse(&[istio_operator::TEXT]);
+    let mut definition = definition(&istio_operator::GROUP, &istio_operator::KIND, &facts);
+    if let Some(names) = definition.pointer_mut("/spec/names") {
+        set(names, "shortNames", json!(istio_operator::SHORT_NAMES));
+    }
+    definition
 }
 
 fn definition(group: &Group, kind: &Kind, facts: &Facts<'_>) -> Value {

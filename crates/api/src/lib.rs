@@ -1,5 +1,5 @@
-//! Types of the custom resources of the mesh and of application delivery ([`delivery`]), with their
-//! conditions, reasons and definitions ([`crd`]).
+//! Types of the custom resources of the mesh, of application delivery ([`delivery`]) and of the installer
+//! ([`istio_operator`]), with their conditions, reasons and definitions ([`crd`]).
 //!
 //! *Invariant:* every condition type and every reason that this project writes is a variant here. Out of
 //! scope: decisions, which the planner makes, and versions, which the catalog provides.
@@ -18,6 +18,7 @@ pub mod crd;
 pub mod delivery;
 mod duration;
 mod istio;
+pub mod istio_operator;
 mod meta;
 mod migration;
 pub mod names;

@@ -258,6 +258,22 @@ vocabulary! {
         /// Objects in an unreachable cluster were given up.
         ObjectsForgotten = "ObjectsForgotten",
 
+        // Installations by `IstioOperator`s.
+        /// Not all components are ready.
+        ComponentsNotReady = "ComponentsNotReady",
+        /// Components failed.
+        ComponentsFailed = "ComponentsFailed",
+        /// All components are ready after a change.
+        InstallationCompleted = "InstallationCompleted",
+        /// An older `IstioOperator` installs the same revision.
+        RevisionClaimedByOther = "RevisionClaimedByOther",
+        /// Webhooks of the installation and others handle the same pods.
+        WebhookOverlap = "WebhookOverlap",
+        /// Proxies are connected to the revision.
+        ProxiesConnected = "ProxiesConnected",
+        /// No proxy is connected to the revision.
+        NoProxiesConnected = "NoProxiesConnected",
+
         /// `updateWorkloads` has no effect.
         DeprecatedField = "DeprecatedField",
     }

@@ -1,6 +1,6 @@
 //! Writes the parts of the operator's Helm chart that follow from the code: the rules of its roles and our
-//! definitions. Takes the directories of the chart and of the definitions of application delivery. `cargo
-//! xtask codegen` runs it.
+//! definitions. Takes the directories of the chart, of the definitions of application delivery, and of that of
+//! `IstioOperator`. `cargo xtask codegen` runs it.
 
 #![allow(
     clippy::print_stdout,
@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map(PathBuf::from)
     };
     write(&directory(2)?, mainstay_cluster::deploy::delivery_files()?)?;
+    write(&directory(3)?, mainstay_cluster::deploy::istio_operator_files()?)?;
     let catalog = mainstay_catalog::Catalog::embedded()?;
     write(&directory(1)?, mainstay_cluster::deploy::files(&catalog)?)
 }

@@ -10,6 +10,7 @@ mod rule;
 
 use mainstay_api::{ObjectKind, names};
 
+use crate::admission;
 use crate::kinds::installed_kinds;
 use rule::Rights;
 pub use rule::{Rule, to_yaml};
@@ -88,6 +89,28 @@ const DELIVERY_ACTIONS: &[(&str, &str, &str, &str)] = &[
     ("events.k8s.io", "events", "", "create"),
 ];
 
+/// The controller for `IstioOperator`s, besides installing objects.
+const ISTIO_OPERATOR_ACTIONS: &[(&str, &str, &str, &str)] = &[
+    ("install.istio.io", "istiooperators", "", "get list patch watch"),
+    ("install.istio.io", "istiooperators/status", "", "patch"),
+    ("install.istio.io", "istiooperators/finalizers", "", "update"),
+    // The namespace of the control plane.
+    ("", "namespaces", "", "create get list patch"),
+    // Proxies that are connected to a revision.
+    ("", "pods", "", "list"),
+    ("events.k8s.io", "events", "", "create"),
+    // Members of the shared set. A rule cannot limit lists by names.
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "",
+        "create list watch",
+    ),
+];
+
+/// The webhook for `IstioOperator`s in the operator's namespace: one Secret, which the chart creates.
+const WEBHOOK_ACTIONS: &[(&str, &str, &str, &str)] = &[("", "secrets", admission::SECRET, "get patch")];
+
 /// Objects of applications in any cluster. Applications with other kinds need further rules.
 const WORKLOAD_ACTIONS: &[(&str, &str, &str, &str)] = &[
     ("", "configmaps services", "", INSTALLS),
@@ -111,6 +134,34 @@ pub fn delivery_rules() -> Vec<Rule> {
     let mut rights = Rights::default();
     rights.add_all(DELIVERY_ACTIONS);
     rights.add_all(WORKLOAD_ACTIONS);
+    rights.rules()
+}
+
+/// Cluster-wide rules for the controller of `IstioOperator`s, where it is enabled: its actions, and the
+/// definitions with these names.
+pub fn istio_operator_rules<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Rule> {
+    const GROUP: &str = "apiextensions.k8s.io";
+    let mut rights = Rights::default();
+    rights.add_all(ISTIO_OPERATOR_ACTIONS);
+    for (plural, group) in definitions {
+        let name = format!("{plural}.{group}");
+        rights.add(
+            GROUP,
+            "customresourcedefinitions",
+            &name,
+            ["delete", "get", "patch"],
+        );
+        // A definition with objects is not deleted.
+        rights.add(group, plural, "", ["list"]);
+    }
+    rights.rules()
+}
+
+/// Rules for the webhook of `IstioOperator`s in the operator's namespace.
+#[must_use]
+pub fn webhook_rules() -> Vec<Rule> {
+    let mut rights = Rights::default();
+    rights.add_all(WEBHOOK_ACTIONS);
     rights.rules()
 }
 
@@ -205,7 +256,8 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_is_a_wildcard_and_nothing_escalates() {
-        let delivery = [delivery_rules(), member_rules()].concat();
+        let installer = istio_operator_rules([("gateways", "networking.istio.io")]);
+        let delivery = [delivery_rules(), member_rules(), installer, webhook_rules()].concat();
         for rule in operator_rules().iter().chain(&namespace_rules()).chain(&delivery) {
             let words = rule.groups.iter().chain(&rule.resources).chain(&rule.verbs);
             assert!(words.clone().all(|word| word != "*"), "{rule:?}");
@@ -239,6 +291,20 @@ mod tests {
             "resources: [\"secrets\"]\n  verbs: [\"get\"]\n",
         );
         assert!(!to_yaml(&member_rules()).contains("secrets"));
+    }
+
+    #[test]
+    fn the_webhook_reads_and_writes_one_secret() {
+        check(
+            &webhook_rules(),
+            "resources: [\"secrets\"]\n  resourceNames: [\"mainstay-webhook-certificate\"]\n  verbs: [\"get\", \"patch\"]\n",
+        );
+        let rules = istio_operator_rules([("gateways", "networking.istio.io")]);
+        assert!(!to_yaml(&rules).contains("secrets"));
+        check(
+            &rules,
+            "resourceNames: [\"gateways.networking.istio.io\"]\n  verbs: [\"delete\", \"get\", \"patch\"]\n",
+        );
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Generates the files of the operator's Helm chart that follow from the code.
 
-use mainstay_api::crd::delivery_definitions;
+use std::collections::BTreeSet;
+
+use mainstay_api::crd::{delivery_definitions, istio_operator_definition};
 use mainstay_catalog::Catalog;
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::Value;
 
 use crate::access::{
-    Rule, definition_rules, delivery_rules, granted_rules, member_rules, namespace_rules, operator_rules,
-    to_yaml,
+    Rule, definition_rules, delivery_rules, granted_rules, istio_operator_rules, member_rules,
+    namespace_rules, operator_rules, to_yaml, webhook_rules,
 };
+use crate::admission::{WebhookAddress, configuration};
 use crate::definitions::{DefinitionsError, istio_definitions, name, own_definitions};
 
 /// Errors of generating the files.
@@ -29,7 +32,12 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     for version in catalog.installable() {
         names.extend(names_of(&istio_definitions(catalog, &version.version)?));
     }
-    let mut files = vec![("templates/_rules.tpl".to_owned(), rules(&names))];
+    let istio: BTreeSet<String> = names.iter().filter(|name| !is_ours(name)).cloned().collect();
+    names.push(name(&istio_operator_definition()).to_owned());
+    let mut files = vec![
+        ("templates/_rules.tpl".to_owned(), rules(&names, &istio)),
+        ("templates/_webhook.tpl".to_owned(), webhook()?),
+    ];
     for definition in &ours {
         files.push((format!("crds/{}.yaml", name(definition)), document(definition)?));
     }
@@ -45,6 +53,15 @@ pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
         .collect::<Result<_, DeployError>>()?;
     files.push(("member-role.yaml".to_owned(), member_role()));
     Ok(files)
+}
+
+/// Returns the definition of `IstioOperator`, by its file name.
+pub fn istio_operator_files() -> Result<Vec<(String, String)>, DeployError> {
+    let definition = istio_operator_definition();
+    Ok(vec![(
+        format!("{}.yaml", name(&definition)),
+        document(&definition)?,
+    )])
 }
 
 /// The role of the account that a Cluster's kubeconfig names.
@@ -66,7 +83,27 @@ pub fn document(object: &Value) -> Result<String, mainstay_yaml::Error> {
     to_yaml_v3(&value)
 }
 
-fn rules(definitions: &[String]) -> String {
+fn is_ours(definition: &str) -> bool {
+    definition.ends_with(mainstay_api::names::GROUP)
+}
+
+/// The webhook of the validating webhook configuration. The operator adds the certificate's authority.
+fn webhook() -> Result<String, DeployError> {
+    let address = WebhookAddress::Service {
+        namespace: "NAMESPACE".into(),
+        name: "SERVICE".into(),
+    };
+    let object = configuration(&address, None);
+    let webhooks = object.get("webhooks").cloned().unwrap_or_default();
+    let text = document(&webhooks)?
+        .replace("NAMESPACE", "{{ .Release.Namespace }}")
+        .replace("SERVICE", "{{ include \"mainstay.name\" . }}-webhook");
+    let head = "{{- /* Written by `cargo xtask codegen` from crates/cluster/src/admission.rs. */ -}}\n\n{{- define \"mainstay.webhooks\" -}}\n";
+    Ok(format!("{head}{text}{{{{- end }}}}\n"))
+}
+
+fn rules(definitions: &[String], istio: &BTreeSet<String>) -> String {
+    let split = istio.iter().filter_map(|name| name.split_once('.'));
     let mut out = String::from(
         "{{- /* Written by `cargo xtask codegen` from the list of the operator's actions: crates/cluster/src/access.rs. */ -}}\n",
     );
@@ -75,6 +112,8 @@ fn rules(definitions: &[String]) -> String {
         ("grants", granted_rules()),
         ("namespace", namespace_rules()),
         ("delivery", delivery_rules()),
+        ("istiooperator", istio_operator_rules(split)),
+        ("webhook", webhook_rules()),
         (
             "definitions",
             definition_rules(definitions.iter().map(String::as_str)),

@@ -152,6 +152,61 @@ impl Events {
     }
 }
 
+/// An event about a namespaced object, in the namespace of the object.
+#[derive(Clone, Copy, Debug)]
+pub struct NamespacedEvent<'a> {
+    /// Group and version of the object.
+    pub api_version: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its UID.
+    pub uid: &'a str,
+    /// The version that was read.
+    pub resource_version: &'a str,
+    /// The reason.
+    pub reason: &'a str,
+    /// Whether the type is `Warning`.
+    pub is_warning: bool,
+    /// The text.
+    pub message: &'a str,
+}
+
+impl NamespacedEvent<'_> {
+    /// Returns the path and body of the request that creates the event.
+    #[must_use]
+    pub fn request(&self, instance: &str, now: Timestamp) -> (String, Value) {
+        let mut hasher = DefaultHasher::new();
+        (self.uid, self.reason, self.message, now.as_nanosecond()).hash(&mut hasher);
+        let object: String = self.name.chars().take(200).collect();
+        let body = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": format!("{object}.{:016x}", hasher.finish()), "namespace": self.namespace},
+            "eventTime": micro(now),
+            "reportingController": "mainstay",
+            "reportingInstance": instance,
+            "action": "Reconcile",
+            "reason": self.reason,
+            "regarding": {
+                "apiVersion": self.api_version,
+                "kind": self.kind,
+                "namespace": self.namespace,
+                "name": self.name,
+                "uid": self.uid,
+                "resourceVersion": self.resource_version,
+            },
+            "note": note(self.message),
+            "type": if self.is_warning { "Warning" } else { "Normal" },
+        });
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace);
+        (path, body)
+    }
+}
+
 fn namespace(subject: &Subject) -> &str {
     match subject {
         Subject::Workload(key) => key.namespace(),

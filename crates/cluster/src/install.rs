@@ -22,6 +22,7 @@ mod uninstall;
 mod verify;
 mod wait;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::Client;
@@ -29,6 +30,7 @@ use mainstay_manifest::{ComponentName, InstallationPlan};
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
+pub use api::ServedKind;
 pub use cluster_facts::{ClusterFacts, read_cluster_facts};
 pub use components::{ComponentOutcome, InstallEvent, InstallOutcome};
 pub use error::InstallError;
@@ -73,6 +75,29 @@ impl Installer {
             previews.extend(unserved.into_iter().filter_map(unserved_preview));
         }
         Ok(previews)
+    }
+
+    /// Returns the kinds of a plan's objects that are served, without those in `known`. Adds the names of all
+    /// its kinds to `known`.
+    pub async fn new_kinds(
+        &self,
+        plan: &InstallationPlan,
+        known: &mut BTreeSet<String>,
+    ) -> Result<Vec<ServedKind>, InstallError> {
+        let mut new = BTreeSet::new();
+        for planned in &plan.components {
+            let objects = member::to_json(&planned.objects)?;
+            let ids = objects
+                .iter()
+                .filter_map(|object| crate::desired::ObjectId::from_object(object).ok());
+            new.extend(ids.map(|id| id.group_kind()).filter(|kind| !known.contains(kind)));
+        }
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let served = api::discover(&self.client, &new).await?;
+        known.extend(new);
+        Ok(served)
     }
 
     /// Returns the ids of all sets of installations: an object may move from one to another.

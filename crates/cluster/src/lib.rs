@@ -3,6 +3,7 @@
 //! Out of scope: deciding what to apply.
 
 pub mod access;
+pub mod admission;
 pub mod adopt;
 pub mod apply;
 pub mod compare;

@@ -239,8 +239,7 @@ impl Writer {
         self.call(Method::PATCH, &path, Some(Body::Merge(change))).await
     }
 
-    /// A JSON patch that fails on any other version: a failing `test` would be a plain 422, but an outdated
-    /// `resourceVersion` is a conflict.
+    /// Patches exactly this version of one of our objects.
     async fn patch<const N: usize>(
         &self,
         seen: &Precondition,
@@ -251,14 +250,9 @@ impl Writer {
             let message = format!("{} cannot be patched", seen.subject);
             return Err(WriteError::local(ErrorClass::Other, message));
         };
-        let same = [
-            json!({"op": "test", "path": "/metadata/uid", "value": seen.uid}),
-            json!({"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version}),
-        ];
-        let body: Vec<Value> = same.into_iter().chain(changes).collect();
+        let body = Body::for_version(&seen.uid, &seen.resource_version, changes);
         let path = format!("{path}{subresource}?fieldManager={MANAGER}");
-        self.call(Method::PATCH, &path, Some(Body::Patch(body.into())))
-            .await
+        self.call(Method::PATCH, &path, Some(body)).await
     }
 
     /// Sends one call and parses the JSON response.
@@ -287,6 +281,17 @@ pub enum Body {
 }
 
 impl Body {
+    /// Returns a JSON patch that fails on any other version of an object: a failing `test` would be a plain
+    /// 422, but an outdated `resourceVersion` is a conflict.
+    #[must_use]
+    pub fn for_version(uid: &str, resource_version: &str, changes: impl IntoIterator<Item = Value>) -> Self {
+        let same = [
+            json!({"op": "test", "path": "/metadata/uid", "value": uid}),
+            json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}),
+        ];
+        Self::Patch(same.into_iter().chain(changes).collect())
+    }
+
     fn content_type(&self) -> &'static str {
         match self {
             Self::Json(_) => "application/json",

@@ -77,6 +77,14 @@ fn generated_files_are_fresh() {
             "deploy/chart/{path} is not what `cargo xtask codegen` writes: run it"
         );
     }
+    let directory = repository_root().join("deploy/istio-operator");
+    for (path, text) in mainstay_cluster::deploy::istio_operator_files().unwrap() {
+        let stored = std::fs::read_to_string(directory.join(&path)).unwrap_or_default();
+        assert!(
+            stored == text,
+            "deploy/istio-operator/{path} is not what `cargo xtask codegen` writes: run it"
+        );
+    }
 }
 
 /// Installs everything in the chart, hooks included, as a user with all rights.
@@ -94,6 +102,8 @@ async fn the_chart_is_accepted(host: Host) {
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;
+    let more = "istioOperator: {enabled: true, revision: canary}\n";
+    assert_eq!(install_chart(&host, more).await, 21);
 }
 
 async fn its_roles_are_enough_and_no_more(host: Host) {

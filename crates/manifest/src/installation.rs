@@ -5,6 +5,7 @@ mod difference;
 mod eligibility;
 mod overlap;
 mod plan;
+mod prepare;
 mod schedule;
 mod tag;
 
@@ -15,5 +16,6 @@ pub use difference::{
 pub use eligibility::{ControlPlane, EligibilityFinding, UpgradeRequest, check_upgrade, is_end_of_life};
 pub use overlap::{Overlap, find_overlaps};
 pub use plan::{DefaultTag, InstallationPlan, LiveTag, PlannedComponent, decide_default_tag};
+pub use prepare::{Package, add_default_tag, check_webhooks, platform_file};
 pub use schedule::{Schedule, SkippedComponent};
 pub use tag::{CanonicalWebhook, TagError, TagRequest, deactivate, tag_objects};

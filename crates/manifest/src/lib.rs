@@ -14,6 +14,7 @@
 
 mod addons;
 mod component;
+pub mod controller;
 mod diagnostic;
 mod features;
 mod generate;
@@ -42,9 +43,9 @@ pub use generate::{ComponentObjects, Rendered, configuration, generate};
 pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
     EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, ObjectDifference, ObjectSelector,
-    Overlap, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest, UpgradeRequest,
-    check_upgrade, compare_objects_of, compare_values, deactivate, decide_default_tag, find_overlaps,
-    is_end_of_life, tag_objects,
+    Overlap, Package, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest, UpgradeRequest,
+    add_default_tag, check_upgrade, check_webhooks, compare_objects_of, compare_values, deactivate,
+    decide_default_tag, find_overlaps, is_end_of_life, platform_file, tag_objects,
 };
 pub use merge::{install_package_path, select};
 pub use object::{Object, compare_objects};

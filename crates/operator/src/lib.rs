@@ -6,7 +6,7 @@
 //!               └───── responses ───┘
 //! ```
 //!
-//! Out of scope: decisions, which `mainstay-mesh` makes.
+//! Out of scope: decisions, which `mainstay-mesh`, `mainstay-rollout` and `mainstay-manifest` make.
 
 mod clock;
 pub mod config;
@@ -15,6 +15,7 @@ mod execute;
 pub mod fips;
 mod gauge;
 pub mod health;
+pub mod istio_operator;
 pub mod log;
 pub mod metrics;
 pub mod platform;

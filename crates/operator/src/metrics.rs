@@ -6,8 +6,10 @@
 mod series;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use mainstay_api::istio_operator::{self, InstallState};
 use mainstay_mesh::references::Counts;
 use mainstay_mesh::{Plan, Subject};
 use prometheus_client::encoding::text::encode;
@@ -36,6 +38,7 @@ pub struct Metrics {
     cached: Gauges<1>,
     queued: Gauge,
     referrers: Gauges<2>,
+    installations: Gauges<1>,
     leader: Gauge,
     synced: Gauge,
     panics: Counter,
@@ -87,6 +90,11 @@ impl Metrics {
                 "Referrers of a revision by kind of reference: tag, namespace, pod_label or running_proxy.",
                 ["revision", "by"],
             ),
+            installations: table.gauges(
+                "istio_operators",
+                "IstioOperators by state: NONE, UPDATING, RECONCILING, HEALTHY, ERROR or ACTION_REQUIRED.",
+                ["state"],
+            ),
             leader: table.gauge("leader", "1 while this process leads."),
             synced: table.gauge("synced", "1 once every watch was listed."),
             panics: table.counter("panics", "Caught panics (bugs)."),
@@ -118,8 +126,8 @@ impl Metrics {
         self.plan_seconds.observe(duration.as_secs_f64());
     }
 
-    fn reconciled(&self, subject: &Subject, outcome: Outcome<'_>, duration: Duration) {
-        let kind = || ("kind", Cow::Borrowed(kind(subject)));
+    fn reconciled(&self, kind: &'static str, outcome: Outcome<'_>, duration: Duration) {
+        let kind = || ("kind", Cow::Borrowed(kind));
         if outcome == Outcome::Panicked {
             self.panics.inc();
         }
@@ -129,6 +137,17 @@ impl Metrics {
         self.reconciles
             .get_or_create(&[kind(), ("result", outcome.name().into())])
             .inc();
+    }
+
+    fn installations(&self, states: &BTreeMap<String, usize>) {
+        for state in InstallState::ALL {
+            let labels = [("state", Cow::Owned(state.name().to_owned()))];
+            let mut count = states.get(state.name()).copied().unwrap_or_default();
+            if *state == InstallState::None {
+                count += states.get("").copied().unwrap_or_default();
+            }
+            self.installations.get_or_create(&labels).set(number(count));
+        }
     }
 
     fn called(&self, verb: &'static str, code: u16) {
@@ -186,7 +205,11 @@ impl Observer for Metrics {
                 plan,
                 outcome,
                 duration,
-            } => self.reconciled(&plan.subject, outcome, duration),
+            } => self.reconciled(kind(&plan.subject), outcome, duration),
+            Report::InstallationReconciled { outcome, duration } => {
+                self.reconciled(istio_operator::KIND, outcome, duration);
+            }
+            Report::Installations(states) => self.installations(states),
             Report::Written { action, reason } => {
                 let reason = Cow::Owned(reason.to_owned());
                 self.writes

@@ -1,5 +1,6 @@
 //! Reports of the control loop for metrics, logs and health probes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,15 @@ pub enum Report<'a> {
         /// Time of planning and executing.
         duration: Duration,
     },
+    /// An `IstioOperator` was reconciled.
+    InstallationReconciled {
+        /// The outcome.
+        outcome: Outcome<'a>,
+        /// Time of planning and executing.
+        duration: Duration,
+    },
+    /// Number of `IstioOperator`s by state; empty for those without one.
+    Installations(&'a BTreeMap<String, usize>),
     /// An object was written.
     Written {
         /// The kind of write: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`,

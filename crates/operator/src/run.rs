@@ -29,6 +29,8 @@ use crate::clock::Clock;
 use crate::delivery::{Delivery, DeliveryOptions};
 use crate::execute::{Executor, Prober};
 use crate::gauge::Gauges;
+use crate::istio_operator::webhook::{Webhook, WebhookOptions};
+use crate::istio_operator::{IstioOperatorController, IstioOperatorOptions};
 use crate::reconciler::{EnqueueListener, NextPlan, PlanOutcome, Reconciler};
 use crate::render::Renderer;
 use crate::report::{Observer, Outcome, Report};
@@ -65,6 +67,10 @@ pub struct Options {
     pub inspect: Option<PlanInspector>,
     /// Options of application delivery; `None` disables it.
     pub delivery: Option<DeliveryOptions>,
+    /// Options of the controller for `IstioOperator`s; `None` disables it.
+    pub istio_operator: Option<IstioOperatorOptions>,
+    /// Options of the validating webhook for `IstioOperator`s; `None` disables it.
+    pub webhook: Option<WebhookOptions>,
 }
 
 impl Default for Options {
@@ -78,6 +84,8 @@ impl Default for Options {
             prober: Arc::new(()),
             inspect: None,
             delivery: None,
+            istio_operator: None,
+            webhook: None,
         }
     }
 }
@@ -160,15 +168,15 @@ impl Operator {
         let lease_client = guard(self.client.clone(), Fence::open(), meter.clone());
         let lease = self.lease(lease_client, &fence);
         let options = self.options.clone();
-        let _delivery = self.start_delivery(&fence, &meter);
+        let _controllers = self.start_controllers(&fence, &meter);
         let executor = self.executor(fence, meter);
         tokio::pin!(stop);
         lead(&executor, lease, &options, stop).await
     }
 
-    /// Starts application delivery, if it is enabled. It writes only while this process leads, and ends when
+    /// Starts the other controllers that are enabled. They write only while this process leads, and end when
     /// the returned tasks are dropped.
-    fn start_delivery(&self, fence: &Fence, meter: &Meter) -> JoinSet<()> {
+    fn start_controllers(&self, fence: &Fence, meter: &Meter) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         if let Some(options) = self.options.delivery.clone() {
             let delivery = Delivery {
@@ -181,6 +189,31 @@ impl Operator {
                 options,
             };
             tasks.spawn(delivery.run());
+        }
+        if let Some(options) = self.options.istio_operator.clone() {
+            let controller = IstioOperatorController {
+                client: self.client.clone(),
+                catalog: self.catalog.clone(),
+                fence: fence.clone(),
+                meter: meter.clone(),
+                clock: self.clock.clone(),
+                identity: self.options.identity.clone(),
+                observer: self.options.observer.clone(),
+                options,
+            };
+            tasks.spawn(controller.run());
+        }
+        if let Some(options) = self.options.webhook.clone() {
+            let webhook = Webhook {
+                client: self.client.clone(),
+                catalog: self.catalog.clone(),
+                fence: fence.clone(),
+                meter: meter.clone(),
+                clock: self.clock.clone(),
+                namespace: self.options.namespace.clone(),
+                options,
+            };
+            tasks.spawn(webhook.run());
         }
         tasks
     }

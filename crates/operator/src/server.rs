@@ -1,4 +1,5 @@
-//! Two small servers: metrics over HTTPS, authorized by the API server, and the health probes.
+//! Three small servers: metrics over HTTPS, authorized by the API server, the health probes, and reviews of
+//! `IstioOperator`s over HTTPS.
 //!
 //! HTTP/1.1 only: HTTP/2 servers have had several denial-of-service vulnerabilities, and scrapers do not need
 //! it.
@@ -14,8 +15,9 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -33,6 +35,7 @@ pub(crate) type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Se
 
 /// Content type of `OpenMetrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A server that runs until `stop` turns true.
@@ -70,7 +73,7 @@ pub async fn serve_metrics(
         let (gate, metrics) = (gate.clone(), metrics.clone());
         async move { scrape(&request, &*gate, &metrics).await }.boxed()
     });
-    start(bind, Some(certificates), handler, stop).await
+    start(bind, Some(Arc::new(certificates)), handler, stop).await
 }
 
 async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics) -> ServerResponse {
@@ -117,9 +120,54 @@ fn probe(path: &str, health: &Health) -> ServerResponse {
     }
 }
 
+/// The longest review in bytes; an object has at most 1.5 MiB, and an update has two.
+const MAX_REVIEW: usize = 4 << 20;
+
+/// Responds to an `AdmissionReview`.
+pub type Reviewer = Arc<dyn Fn(&Value) -> Value + Send + Sync>;
+
+/// Serves reviews of `IstioOperator`s. Requests need no authentication: a review reads and writes nothing.
+pub async fn serve_admission(
+    bind: &Bind,
+    certificates: Arc<Certificates>,
+    reviewer: Reviewer,
+    stop: watch::Receiver<bool>,
+) -> Result<Server, ListenError> {
+    let handler: Handler = Arc::new(move |request| {
+        let reviewer = reviewer.clone();
+        async move { respond(request, reviewer).await }.boxed()
+    });
+    start(bind, Some(certificates), handler, stop).await
+}
+
+async fn respond(request: Request<Incoming>, reviewer: Reviewer) -> ServerResponse {
+    if request.uri().path() != mainstay_cluster::admission::PATH {
+        return not_found();
+    }
+    if request.method() != Method::POST {
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        return text(status, PLAIN, "Method Not Allowed\n".into());
+    }
+    let rejected = |message: &str| text(StatusCode::BAD_REQUEST, PLAIN, format!("{message}\n"));
+    let Ok(body) = Limited::new(request.into_body(), MAX_REVIEW).collect().await else {
+        return rejected("the review is too large or incomplete");
+    };
+    let Ok(review) = serde_json::from_slice::<Value>(&body.to_bytes()) else {
+        return rejected("the review is not JSON");
+    };
+    // Rendering takes a while.
+    match tokio::task::spawn_blocking(move || reviewer(&review)).await {
+        Ok(response) => text(StatusCode::OK, JSON, response.to_string()),
+        Err(_) => {
+            let message = "internal error: the review panicked\n";
+            text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, message.into())
+        }
+    }
+}
+
 async fn start(
     bind: &Bind,
-    certificates: Option<Certificates>,
+    certificates: Option<Arc<Certificates>>,
     handler: Handler,
     stop: watch::Receiver<bool>,
 ) -> Result<Server, ListenError> {
@@ -129,7 +177,7 @@ async fn start(
     };
     let listener = bind.listen().await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let task = tokio::spawn(listen::run(listener, certificates.map(Arc::new), handler, stop));
+    let task = tokio::spawn(listen::run(listener, certificates, handler, stop));
     Ok(Server { address, task })
 }
 

@@ -1,5 +1,7 @@
 //! Proof of the `IstioOperator` engine: equality with istioctl, golden cases, validation, limits, speed.
 
+mod controller;
+
 use anyhow::{Context, ensure};
 use mainstay_testkit::peer;
 
@@ -174,34 +176,42 @@ const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let tests = COUNTED
         .iter()
+        .chain(controller::ROWS)
         .filter(|counted| !quick || !SLOW.contains(&counted.test));
-    let kills = |counted: &Counted| match (quick, counted.filter) {
-        (false, _) => KILLS,
-        (true, KILLED_REAL) => QUICK_KILLS.1,
-        (true, _) => QUICK_KILLS.0,
-    };
-    let mut rows: Vec<Row> = tests
-        .map(|counted| counted_row(counted, kills(counted)))
-        .collect();
+    let mut rows: Vec<Row> = tests.map(|counted| counted_row(counted, quick)).collect();
     if !quick {
         rows.extend(speed_rows());
     }
     rows
 }
 
-fn counted_row(counted: &Counted, kills: usize) -> Row {
-    match run_test(counted, kills) {
+fn counted_row(counted: &Counted, quick: bool) -> Row {
+    match run_test(counted, quick) {
         Ok((run, good)) => {
             let figure = format!("{run} run, {good} as stored");
-            let least = match counted.filter {
-                KILLED | KILLED_REAL => kills,
-                _ => counted.least,
-            };
+            let least = kill_points(counted, quick).unwrap_or(counted.least);
             let holds = run >= least && run == good;
             Row::correct(counted.claim, figure, counted.goal, holds)
         }
         Err(error) => Row::not_measured(counted.claim, counted.goal, RowKind::Correctness, &error),
     }
+}
+
+/// Returns the number of kill points of a test that kills installations.
+fn kill_points(counted: &Counted, quick: bool) -> Option<usize> {
+    match (counted.filter, quick) {
+        (KILLED | KILLED_REAL, false) => Some(KILLS),
+        (KILLED, true) => Some(QUICK_KILLS.0),
+        (KILLED_REAL, true) => Some(QUICK_KILLS.1),
+        _ => None,
+    }
+}
+
+/// Returns the environment variable that sets the share of a test.
+fn share(counted: &Counted, quick: bool) -> Option<(&'static str, String)> {
+    let kills = kill_points(counted, quick).map(|kills| ("MAINSTAY_CASES", kills.to_string()));
+    let is_faults = counted.test == controller::SIMULATED;
+    kills.or_else(|| is_faults.then(|| ("MAINSTAY_MATRIX", controller::faults(quick).to_owned())))
 }
 
 /// Returns the test programs that the quick proof runs as a whole.
@@ -222,19 +232,27 @@ impl Counted {
 }
 
 /// Runs a test and returns the numbers that it prints.
-fn run_test(counted: &Counted, kills: usize) -> anyhow::Result<(usize, usize)> {
+fn run_test(counted: &Counted, quick: bool) -> anyhow::Result<(usize, usize)> {
     let runs = programs::build()?.run(&[counted.program()], |command| {
         command
             .arg("--nocapture")
             .args((!counted.filter.is_empty()).then_some(counted.filter))
-            .envs((counted.test == "install").then(|| ("MAINSTAY_CASES", kills.to_string())));
+            .envs(share(counted, quick));
     })?;
     let run = runs.first().context("the test did not run")?;
-    let line = run.output.lines().find_map(|line| line.split_once(counted.mark));
-    let (_, counts) = line.with_context(|| format!("the test {} prints no count", counted.test))?;
-    let mut numbers = counts.split_whitespace().filter_map(|word| word.parse().ok());
-    let total = numbers.next().context("no number of runs")?;
-    let good: usize = numbers.next().context("no number of equal runs")?;
+    let (mut total, mut good) = (0, 0);
+    for (_, counts) in run
+        .output
+        .lines()
+        .filter_map(|line| line.split_once(counted.mark))
+    {
+        let mut numbers = counts
+            .split_whitespace()
+            .filter_map(|word| word.parse::<usize>().ok());
+        total += numbers.next().context("no number of runs")?;
+        good += numbers.next().context("no number of equal runs")?;
+    }
+    ensure!(total > 0, "the test {} prints no count", counted.test);
     ensure!(run.passed || good < total, "the test {} failed", counted.test);
     Ok((total, good))
 }

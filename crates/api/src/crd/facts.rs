@@ -14,7 +14,8 @@
 //! `date-time`, `tag-name`, `object`, `any`, the name of another type, `A|B` (an inline enumeration),
 //! `[TYPE]` (a list) or `{TYPE}` (a map). Attributes of fields: `required`, `default=JSON`,
 //! `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`, `max=N`, `minLength=N`, `maxLength=N`, `minItems=N`,
-//! `maxItems=N`, `maxProperties=N`, `immutable`.
+//! `maxItems=N`, `maxProperties=N`, `immutable`, `unknown=kept` (fields without a description are
+//! stored).
 
 use std::collections::BTreeMap;
 
@@ -250,6 +251,7 @@ fn set_attributes(schema: &mut Map<String, Value>, attributes: &str) {
             "max" => ("maximum", number()),
             "minLength" | "maxLength" | "minItems" | "maxItems" | "maxProperties" => (key, number()),
             "map" => ("x-kubernetes-map-type", json!(value)),
+            "unknown" => ("x-kubernetes-preserve-unknown-fields", json!(value == "kept")),
             "list" => {
                 let (kind, keys) = value.split_once(':').unwrap_or((value, ""));
                 if !keys.is_empty() {

@@ -2,7 +2,7 @@
 
 mod install;
 
-use mainstay_api::crd::delivery_definitions;
+use mainstay_api::crd::{delivery_definitions, istio_operator_definition};
 use mainstay_cluster::definitions::{DefinitionsError, istio_text, own_definitions};
 use mainstay_cluster::deploy::document;
 use serde_json::Value;
@@ -20,7 +20,8 @@ use crate::error::{CliError, Kind};
   mainstay crds --only mainstay > crds.yaml
   mainstay crds --only istio --version 1.28.2
   mainstay crds install --context prod
-  mainstay crds install --only delivery"
+  mainstay crds install --only delivery
+  mainstay crds install --only mainstay,istio,istio-operator"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -42,9 +43,9 @@ enum Command {
 /// Selects definitions.
 #[derive(clap::Args)]
 struct Choice {
-    /// Only these definitions [default: those of Mainstay and Istio]
-    #[arg(long, value_enum)]
-    only: Option<Side>,
+    /// Only these definitions (several: separate them by commas) [default: those of Mainstay and Istio]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Side>,
 
     /// Version of Istio's definitions [default: the newest pinned version]
     #[arg(long, value_name = "VERSION")]
@@ -62,6 +63,15 @@ enum Side {
     Istio,
     /// Definitions of application rollouts: `ApplicationDeployment`, `Cluster` and others
     Delivery,
+    /// Definition of `IstioOperator`, for the in-cluster controller
+    IstioOperator,
+}
+
+impl Choice {
+    fn includes(&self, side: Side) -> bool {
+        let is_default = matches!(side, Side::Mainstay | Side::Istio);
+        self.only.contains(&side) || (self.only.is_empty() && is_default)
+    }
 }
 
 /// Runs the command.
@@ -75,13 +85,16 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn print_all(choice: &Choice) -> Result<(), CliError> {
     let catalog = choice.charts.open()?;
     let mut out = String::new();
-    if choice.only == Some(Side::Delivery) {
+    if choice.includes(Side::Delivery) {
         out.push_str(&text(&delivery_definitions())?);
     }
-    if matches!(choice.only, None | Some(Side::Mainstay)) {
+    if choice.includes(Side::IstioOperator) {
+        out.push_str(&text(&[istio_operator_definition()])?);
+    }
+    if choice.includes(Side::Mainstay) {
         out.push_str(&text(&own_definitions(&catalog)?)?);
     }
-    if matches!(choice.only, None | Some(Side::Istio)) {
+    if choice.includes(Side::Istio) {
         let text = istio_text(
             &catalog,
             &version_or_default(&catalog, choice.version.as_deref())?,

@@ -14,17 +14,22 @@ use crate::write::{Body, WriteError, Writer};
 const PAGE: usize = 500;
 
 /// A kind as the server serves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServedKind {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
-    pub(super) plural: String,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServedKind {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The preferred version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural, as in URLs.
+    pub plural: String,
 }
 
 impl ServedKind {
-    /// API path of all objects of the kind.
-    pub(super) fn path(&self) -> String {
+    /// Returns the API path of all objects of the kind.
+    #[must_use]
+    pub fn path(&self) -> String {
         format!("{}/{}", group_path(&self.group, &self.version), self.plural)
     }
 }

@@ -76,7 +76,7 @@ pub struct InstallOutcome {
 }
 
 /// Receives progress.
-pub(super) type Report<'a> = &'a dyn Fn(InstallEvent);
+pub(super) type Report<'a> = &'a (dyn Fn(InstallEvent) + Sync);
 
 impl Installer {
     /// Installs a plan. Components start when their parent is ready; a failure stops the children. Objects
@@ -305,8 +305,10 @@ fn is_planned(planned: &PlannedIds, id: &ObjectId) -> bool {
 }
 
 /// Returns the sets that a plan writes.
-fn plan_sets(plan: &InstallationPlan) -> Vec<SetName> {
-    vec![SetName::Shared, SetName::Revision(plan.revision.clone())]
+pub(super) fn plan_sets(plan: &InstallationPlan) -> Vec<SetName> {
+    let shared = plan.writes_shared.then_some(SetName::Shared);
+    let revision = SetName::Revision(plan.revision.clone());
+    shared.into_iter().chain([revision]).collect()
 }
 
 fn may_pass(class: ErrorClass) -> bool {

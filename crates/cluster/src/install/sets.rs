@@ -15,6 +15,7 @@ use crate::desired::{INSTALLATION_SELECTOR, Inventory, ObjectId};
 const REVISION: &str = "revision";
 const VERSION: &str = "version";
 const CONFIGURATION: &str = "configuration";
+const OWNER: &str = "owner";
 
 /// The longest configuration that an inventory stores, in bytes. A `ConfigMap` holds at most 1 MiB.
 const MAX_CONFIGURATION: usize = 512 << 10;
@@ -57,6 +58,8 @@ pub struct InstalledSet {
     pub version: String,
     /// The user's configuration as YAML, if it is stored.
     pub configuration: Option<String>,
+    /// The `IstioOperator` in the cluster that it belongs to, as `NAMESPACE/NAME`.
+    pub owner: Option<String>,
     pub(super) group_kinds: BTreeSet<String>,
     pub(super) live: Value,
 }
@@ -69,6 +72,7 @@ impl InstalledSet {
             name,
             version: String::new(),
             configuration: None,
+            owner: None,
             group_kinds: BTreeSet::new(),
             live: Value::Null,
         }
@@ -91,6 +95,7 @@ impl InstalledSet {
         Some(Self {
             version: data(VERSION).unwrap_or_default(),
             configuration: data(CONFIGURATION),
+            owner: data(OWNER),
             group_kinds: Inventory::listed_kinds(&live),
             name,
             key,
@@ -132,6 +137,9 @@ pub(super) fn planned_inventory(
 
 fn data(plan: &InstallationPlan, name: &SetName) -> Map<String, Value> {
     let mut data = Map::from_iter([(VERSION.to_owned(), Value::from(plan.version.clone()))]);
+    if let Some(owner) = &plan.owner {
+        data.insert(OWNER.to_owned(), owner.clone().into());
+    }
     if let SetName::Revision(revision) = name {
         data.insert(REVISION.to_owned(), revision.clone().into());
         let text = mainstay_yaml::to_yaml_v3(&plan.configuration).unwrap_or_default();

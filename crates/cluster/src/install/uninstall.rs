@@ -1,6 +1,6 @@
 //! Uninstalls control planes by their inventories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,13 @@ pub enum UninstallRequest {
     Revision(String),
     /// Everything that any installation or tag wrote.
     Purge,
+    /// Everything that belongs to an `IstioOperator` in the cluster. Definitions that have objects stay.
+    Owner {
+        /// The resource as `NAMESPACE/NAME`.
+        owner: String,
+        /// Whether the objects that all revisions share are removed too.
+        includes_shared: bool,
+    },
 }
 
 /// What an uninstallation removes.
@@ -35,6 +42,8 @@ pub struct RemovalPlan {
     pub proxies: Vec<String>,
     /// Tags that point to a revision that is removed and are not removed with it.
     pub tags: Vec<String>,
+    /// Definitions that stay, because they have objects.
+    pub kept: BTreeSet<ObjectId>,
 }
 
 impl RemovalPlan {
@@ -70,6 +79,16 @@ impl RemovalPlan {
         })
     }
 
+    /// Returns the revisions that are removed.
+    fn revisions(&self) -> Vec<String> {
+        let names = self.sets.iter().map(|(set, _)| &set.name);
+        let revisions = names.filter_map(|name| match name {
+            SetName::Revision(revision) => Some(revision.clone()),
+            SetName::Shared | SetName::Tags => None,
+        });
+        revisions.collect()
+    }
+
     /// Reports whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -84,29 +103,68 @@ impl Installer {
         let is_wanted = |set: &InstalledSet| match request {
             UninstallRequest::Purge => true,
             UninstallRequest::Revision(revision) => set.name == SetName::Revision(revision.clone()),
+            UninstallRequest::Owner {
+                owner,
+                includes_shared,
+            } => set.owner.as_ref() == Some(owner) && (*includes_shared || set.name != SetName::Shared),
         };
         let mut plan = RemovalPlan::default();
         for set in sets.into_iter().filter(is_wanted) {
             let members = member::members(&self.client, &set).await?;
             plan.sets.push((set, members));
         }
-        if let UninstallRequest::Revision(revision) = request {
-            if plan.sets.is_empty() {
+        match request {
+            UninstallRequest::Purge => {}
+            UninstallRequest::Revision(revision) if plan.sets.is_empty() => {
                 return Err(InstallError::UnknownRevision(revision.clone()));
             }
-            plan.tags = self.foreign_tags(revision, &plan).await?;
-            plan.proxies = self.proxies(revision, &plan).await?;
+            UninstallRequest::Revision(_) => self.find_users(&mut plan).await?,
+            UninstallRequest::Owner { .. } => {
+                self.find_users(&mut plan).await?;
+                self.keep_definitions(&mut plan).await?;
+            }
         }
         Ok(plan)
+    }
+
+    /// Finds tags and pods that use the revisions of a plan.
+    async fn find_users(&self, plan: &mut RemovalPlan) -> Result<(), InstallError> {
+        for revision in plan.revisions() {
+            let tags = self.foreign_tags(&revision, plan).await?;
+            plan.tags.extend(tags);
+            let proxies = self.proxies(&revision, plan).await?;
+            plan.proxies.extend(proxies);
+        }
+        Ok(())
+    }
+
+    /// Keeps definitions whose policy is `keep` while they have objects.
+    async fn keep_definitions(&self, plan: &mut RemovalPlan) -> Result<(), InstallError> {
+        let members = plan.sets.iter().flat_map(|(_, members)| members);
+        let mut kept = BTreeSet::new();
+        for (id, live) in members.filter(|(_, live)| member::is_kept(live)) {
+            let Some(path) = instances_path(live) else {
+                continue;
+            };
+            if !api::list(&self.client, &path, "").await?.is_empty() {
+                kept.insert(id.clone());
+            }
+        }
+        for (_, members) in &mut plan.sets {
+            members.retain(|id, _| !kept.contains(id));
+        }
+        plan.kept = kept;
+        Ok(())
     }
 
     /// Deletes the objects of a plan, then the inventories, and waits until they are gone.
     pub async fn uninstall(
         &self,
         plan: RemovalPlan,
-        report: &dyn Fn(&ObjectId),
+        report: &(dyn Fn(&ObjectId) + Sync),
     ) -> Result<usize, InstallError> {
         let mut deleted = Vec::new();
+        let kept = plan.kept;
         // Revisions before what they share.
         for (set, members) in plan.sets.into_iter().rev() {
             let changes = self.engine.prune(&set.key, members).await;
@@ -114,7 +172,10 @@ impl Installer {
                 report(&change.id);
                 deleted.push(change.id);
             }
-            self.await_deletion(&set).await?;
+            let has_kept = self.await_deletion(&set, &kept).await?;
+            if has_kept {
+                continue;
+            }
             let known = Known {
                 inventory: Some(Arc::new(set.live.clone())),
                 ..Known::default()
@@ -125,13 +186,20 @@ impl Installer {
         Ok(deleted.len())
     }
 
-    /// Waits until no object of a set is left; finalizers may keep some for a while.
-    async fn await_deletion(&self, set: &InstalledSet) -> Result<(), InstallError> {
+    /// Waits until no object of a set is left; finalizers may keep some for a while. Returns whether there
+    /// are objects that stay.
+    async fn await_deletion(
+        &self,
+        set: &InstalledSet,
+        kept: &BTreeSet<ObjectId>,
+    ) -> Result<bool, InstallError> {
         let until = Instant::now() + DELETION_TIMEOUT;
         loop {
-            let left = member::members(&self.client, set).await?;
+            let mut left = member::members(&self.client, set).await?;
+            let all = left.len();
+            left.retain(|id, _| !kept.contains(id));
             let Some(id) = left.keys().next() else {
-                return Ok(());
+                return Ok(all > 0);
             };
             if Instant::now() >= until {
                 return Err(InstallError::NotDeleted {
@@ -179,6 +247,18 @@ impl Installer {
             .map(name)
             .collect())
     }
+}
+
+/// API path of the objects of a definition.
+fn instances_path(definition: &Value) -> Option<String> {
+    let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+    let stored = versions
+        .iter()
+        .find(|version| version.get("storage") == Some(&Value::Bool(true)))?;
+    let version = stored.get("name").and_then(Value::as_str)?;
+    let (group, plural) = (text("/spec/group")?, text("/spec/names/plural")?);
+    Some(format!("/apis/{group}/{version}/{plural}"))
 }
 
 #[cfg(test)]

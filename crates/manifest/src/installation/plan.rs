@@ -37,6 +37,10 @@ pub struct InstallationPlan {
     pub manages_webhooks: bool,
     /// Whether the default tag injects into all namespaces that do not opt out.
     pub injects_by_default: bool,
+    /// The `IstioOperator` in the cluster that the installation belongs to, as `NAMESPACE/NAME`.
+    pub owner: Option<String>,
+    /// Whether the installation writes and prunes the objects that all revisions share.
+    pub writes_shared: bool,
     /// The components, each after its parent.
     pub components: Vec<PlannedComponent>,
 }
@@ -73,6 +77,8 @@ impl InstallationPlan {
                 "enableNamespacesByDefault",
             ]),
             configuration: rendered.user_configuration,
+            owner: None,
+            writes_shared: true,
             components: Vec::new(),
         };
         let owner = text(&["metadata", "name"]);
@@ -119,6 +125,26 @@ impl InstallationPlan {
         if !owner.is_empty() {
             set(OWNER_NAME, owner);
             set(OWNER_NAMESPACE, &self.namespace);
+        }
+    }
+
+    /// Makes an `IstioOperator` in the cluster the owner of the installation.
+    pub fn set_owner(&mut self, namespace: &str, name: &str) {
+        self.owner = Some(format!("{namespace}/{name}"));
+        let objects = self.components.iter_mut().flat_map(|one| &mut one.objects);
+        for map in objects.filter_map(|object| object.0.as_map_mut()) {
+            put(map, &["metadata", "labels", OWNER_NAME], name.into());
+            put(map, &["metadata", "labels", OWNER_NAMESPACE], namespace.into());
+        }
+    }
+
+    /// Leaves the objects that all revisions share to another installation.
+    pub fn leave_shared(&mut self) {
+        self.writes_shared = false;
+        self.components.retain(|one| one.component != ComponentName::Base);
+        let enabled: Vec<ComponentName> = self.components.iter().map(|one| one.component).collect();
+        for one in &mut self.components {
+            one.parent = parent(one.component, &enabled);
         }
     }
 
@@ -169,6 +195,8 @@ impl InstallationPlan {
             configuration: Value::Null,
             manages_webhooks: true,
             injects_by_default: false,
+            owner: None,
+            writes_shared: true,
             components: planned.collect(),
         }
     }

@@ -23,7 +23,7 @@ use mainstay_rollout::snapshot::Measurement;
 use serde_json::Value;
 
 pub(crate) use cluster::{ClusterState, Link, Outage};
-pub(crate) use store::Store;
+pub(crate) use store::{Store, Tombstones, is_older};
 
 use super::names::{ClusterKey, Name, ObjectType, Subject};
 use super::observed::{object_key, text};

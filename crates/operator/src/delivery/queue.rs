@@ -19,24 +19,35 @@ pub(crate) fn backoff(failures: u32) -> Duration {
 }
 
 /// The work queue.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    due: BTreeMap<Subject, Timestamp>,
-    running: BTreeSet<Subject>,
-    failures: BTreeMap<Subject, u32>,
+#[derive(Debug)]
+pub(crate) struct Queue<S = Subject> {
+    due: BTreeMap<S, Timestamp>,
+    running: BTreeSet<S>,
+    failures: BTreeMap<S, u32>,
     enqueued: u64,
 }
 
-impl Queue {
+impl<S> Default for Queue<S> {
+    fn default() -> Self {
+        Self {
+            due: BTreeMap::new(),
+            running: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            enqueued: 0,
+        }
+    }
+}
+
+impl<S: Clone + Ord> Queue<S> {
     /// Enqueues a subject, at `at` or earlier if it is queued for an earlier time.
-    pub(crate) fn enqueue(&mut self, subject: Subject, at: Timestamp) {
+    pub(crate) fn enqueue(&mut self, subject: S, at: Timestamp) {
         let due = self.due.entry(subject).or_insert(at);
         *due = at.min(*due);
         self.enqueued += 1;
     }
 
     /// Starts the subject that has been due for longest.
-    pub(crate) fn start_next(&mut self, now: Timestamp) -> Option<Subject> {
+    pub(crate) fn start_next(&mut self, now: Timestamp) -> Option<S> {
         let waiting = self
             .due
             .iter()
@@ -48,13 +59,13 @@ impl Queue {
     }
 
     /// Ends the work on a subject that succeeded.
-    pub(crate) fn succeed(&mut self, subject: &Subject) {
+    pub(crate) fn succeed(&mut self, subject: &S) {
         self.running.remove(subject);
         self.failures.remove(subject);
     }
 
     /// Ends the work on a subject that failed, and enqueues it after a pause.
-    pub(crate) fn fail(&mut self, subject: &Subject, now: Timestamp) {
+    pub(crate) fn fail(&mut self, subject: &S, now: Timestamp) {
         self.running.remove(subject);
         let failures = self.failures.entry(subject.clone()).or_default();
         *failures += 1;
@@ -92,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_running_subject_waits_until_it_has_ended() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::<Subject>::default();
         queue.enqueue(subject("x"), at(5));
         assert_eq!(queue.start_next(at(4)), None, "not due");
         assert_eq!(queue.start_next(at(5)), Some(subject("x")));
@@ -104,7 +115,7 @@ mod tests {
 
     #[test]
     fn failures_back_off_and_success_resets() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::<Subject>::default();
         for (second, pause) in [(0, 500), (10, 1000), (20, 2000)] {
             queue.enqueue(subject("x"), at(second));
             assert!(queue.start_next(at(second)).is_some());

@@ -22,6 +22,14 @@ impl Observer for PlanLog {
                 outcome,
                 duration,
             } => log_plan(plan, *outcome, *duration),
+            Report::InstallationReconciled { outcome, duration } => {
+                let milliseconds = duration.as_secs_f64() * 1e3;
+                tracing::debug!(
+                    outcome = outcome.name(),
+                    milliseconds,
+                    "reconciled an IstioOperator"
+                );
+            }
             Report::Enqueued { subject, cause } if self.log_enqueues => {
                 tracing::info!(object = %subject, cause, "Object queued for reconciliation due to event");
             }

@@ -1,4 +1,5 @@
-//! The metrics server's certificate: self-signed, or from a directory that is read again when it changes.
+//! A server's certificate: self-signed, from a directory that is read again when it changes, or given as a
+//! text that can be replaced.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub enum CertificateError {
         /// The read or parse error.
         source: pem::Error,
     },
+    /// A text is not valid PEM.
+    #[error("cannot parse a certificate or key")]
+    Parse(#[from] pem::Error),
     /// A file contains no certificate.
     #[error("{} contains no certificate", .0.display())]
     Empty(PathBuf),
@@ -65,6 +69,19 @@ impl Certificates {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let config = settings(vec![made.cert.der().clone()], key, profile)?;
         Ok(Self::new(None, profile, config, FileStamps::default()))
+    }
+
+    /// Takes a certificate and its key as PEM; [`Certificates::replace`] replaces them.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
+        let config = parse(certificate, key)?;
+        Ok(Self::new(None, None, config, FileStamps::default()))
+    }
+
+    /// Replaces certificate and key for new connections.
+    pub fn replace(&self, certificate: &str, key: &str) -> Result<(), CertificateError> {
+        let config = Arc::new(parse(certificate, key)?);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).config = config;
+        Ok(())
     }
 
     /// Reads `tls.crt` and `tls.key` from a directory.
@@ -147,6 +164,12 @@ fn read(directory: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, 
     }
     let key = PrivateKeyDer::from_pem_file(&key).map_err(failed(&key))?;
     Ok(settings(chain, key, profile)?)
+}
+
+fn parse(certificate: &str, key: &str) -> Result<ServerConfig, CertificateError> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
+    Ok(settings(chain, key, None)?)
 }
 
 fn settings(

@@ -9,14 +9,13 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::snapshot;
-use mainstay_sim::status::Status;
-use mainstay_testkit::Random;
 use serde_json::Value;
 
 use crate::final_state::{FinalState, masked, panic_message};
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
 use crate::run;
+use crate::sim_faults::{call_faults, sample, watch_faults};
 
 const DEPLOYMENTS: &str = "applicationdeployments";
 const V1: &str = "example-app-v1";
@@ -129,39 +128,6 @@ impl fmt::Display for InjectedFault {
             self.name, self.trigger, self.cluster
         )
     }
-}
-
-/// Longer than the timeout of any call.
-const TOO_SLOW: Duration = Duration::from_secs(90);
-
-fn call_faults() -> Vec<(&'static str, Fault)> {
-    vec![
-        ("crash before", Fault::CrashBefore),
-        ("crash after", Fault::CrashAfter),
-        ("request lost", Fault::LoseRequest),
-        ("response lost", Fault::LoseResponse),
-        ("409", Fault::conflict()),
-        ("429", Fault::throttled(2)),
-        ("500", Fault::internal()),
-        ("503", Fault::unavailable()),
-        ("504", Fault::timeout()),
-        ("timeout", Fault::Slow(TOO_SLOW)),
-        (
-            "executed, then 500",
-            Fault::RejectAfter(Status::internal("injected fault")),
-        ),
-    ]
-}
-
-fn watch_faults() -> Vec<(&'static str, Fault)> {
-    vec![
-        ("watch dropped at once", Fault::DropWatch(0)),
-        ("watch dropped after 2", Fault::DropWatch(2)),
-        ("watch expired after 1", Fault::ExpireWatch(1)),
-        ("event 0 missed", Fault::SkipEvent(0)),
-        ("event 2 missed", Fault::SkipEvent(2)),
-        ("event 1 twice", Fault::RepeatEvent(1)),
-    ]
 }
 
 /// Numbers of requests and watches of the controllers, by cluster.
@@ -285,15 +251,6 @@ fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
     (run.late_writes > 0).then(|| format!("{} writes after the end", run.late_writes))
 }
 
-/// Returns the number of runs per scenario: all with `MAINSTAY_MATRIX=whole`.
-fn sample() -> Option<usize> {
-    match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
-        Some("whole") => None,
-        Some(text) => Some(text.parse().unwrap()),
-        None => Some(6),
-    }
-}
-
 fn check(name: &str) {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap();
     let baseline = perform(scenario, None);
@@ -305,16 +262,7 @@ fn check(name: &str) {
         .zip(&baseline.start)
         .map(|(end, start)| end.1 - start.1)
         .sum();
-    if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
-        faults.retain(|fault| fault.to_string().contains(&chosen));
-    }
-    if let Some(count) = sample() {
-        let mut random = Random::new(19);
-        for at in (1..faults.len()).rev() {
-            faults.swap(at, random.below(at + 1));
-        }
-        faults.truncate(count);
-    }
+    sample(&mut faults, 6, 19);
     let mut wrong = Vec::new();
     for fault in &faults {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, Some(fault))));

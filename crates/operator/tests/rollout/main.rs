@@ -20,6 +20,9 @@ mod objects;
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 mod path;
 mod scenarios;
+#[path = "../support/sim_faults.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod sim_faults;
 
 use std::future::Future;
 

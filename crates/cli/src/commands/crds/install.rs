@@ -1,6 +1,6 @@
 //! `mainstay crds install`: installs the definitions and prints the result of each.
 
-use mainstay_api::crd::delivery_definitions;
+use mainstay_api::crd::{delivery_definitions, istio_operator_definition};
 use mainstay_cluster::definitions::{InstallError, Outcome, install, istio_definitions, own_definitions};
 use serde_json::Value;
 
@@ -41,13 +41,16 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 fn chosen(choice: &Choice) -> Result<Vec<Value>, CliError> {
     let catalog = choice.charts.open()?;
     let mut definitions = Vec::new();
-    if choice.only == Some(Side::Delivery) {
+    if choice.includes(Side::Delivery) {
         definitions.extend(delivery_definitions());
     }
-    if matches!(choice.only, None | Some(Side::Mainstay)) {
+    if choice.includes(Side::IstioOperator) {
+        definitions.push(istio_operator_definition());
+    }
+    if choice.includes(Side::Mainstay) {
         definitions.extend(own_definitions(&catalog)?);
     }
-    if matches!(choice.only, None | Some(Side::Istio)) {
+    if choice.includes(Side::Istio) {
         let version = version_or_default(&catalog, choice.version.as_deref())?;
         definitions.extend(istio_definitions(&catalog, &version)?);
     }

@@ -6,14 +6,13 @@ use std::io::Write as _;
 use kube::Client;
 use mainstay_cluster::install::{ClusterFacts, Installer, SetName, installed_sets, read_cluster_facts};
 use mainstay_manifest::{
-    CanonicalWebhook, DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Object, Overlap, Severity,
-    TagRequest, UpgradeRequest, check_upgrade, decide_default_tag, find_overlaps, tag_objects,
+    DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Severity, UpgradeRequest, add_default_tag,
+    check_upgrade, check_webhooks,
 };
-use mainstay_yaml::{Map, Value};
 
 use super::Purpose;
 use crate::commands::harmless;
-use crate::commands::manifest::inputs::{ClusterDefaults, InputFlags, Package};
+use crate::commands::manifest::inputs::{ClusterDefaults, InputFlags};
 use crate::error::{CliError, Kind};
 use crate::ui::style::{ERROR, HINT, WARNING};
 
@@ -45,16 +44,13 @@ pub(crate) async fn plan_installation(
     };
     let live_tag = installer.default_tag().await?;
     let (plan, decision) = inputs.plan(&defaults, |mut plan, package| {
-        let decision = decide_default_tag(&plan, live_tag.as_ref());
-        let objects = match decision {
-            DefaultTag::Own => default_tag_objects(&plan, package)?,
-            _ => Vec::new(),
-        };
-        plan.set_default_tag(&decision, objects);
+        let failed =
+            |error: mainstay_manifest::TagError| CliError::new(Kind::Chart, crate::error::chain(&error));
+        let decision = add_default_tag(&mut plan, live_tag.as_ref(), *package).map_err(failed)?;
         Ok((plan, decision))
     })?;
     let mut findings = findings(&plan, &facts, purpose)?;
-    findings.extend(overlaps(installer, &plan).await?);
+    findings.extend(check_webhooks(&plan, installer.webhooks().await?));
     findings.extend(other_tag(&plan, &decision));
     Ok(Planned { plan, findings })
 }
@@ -71,42 +67,6 @@ async fn stored_configuration(
         name: "installed configuration".into(),
         text: text.into_bytes(),
     }))
-}
-
-/// The default tag of a revision that is about to be installed.
-fn default_tag_objects(plan: &InstallationPlan, package: &Package<'_>) -> Result<Vec<Object>, CliError> {
-    let Some(injector) = plan.injector() else {
-        return Ok(Vec::new());
-    };
-    let failed = |error: mainstay_manifest::TagError| CliError::new(Kind::Chart, crate::error::chain(&error));
-    let canonical = CanonicalWebhook::from_configuration(&injector.0).map_err(failed)?;
-    let request = TagRequest {
-        tag: "default",
-        namespace: &plan.namespace,
-        webhook_name: None,
-        injects_by_default: plan.injects_by_default,
-        is_user_managed: false,
-        labels: injector
-            .0
-            .at(&["metadata", "labels"])
-            .and_then(Value::as_map)
-            .map(owner_labels)
-            .unwrap_or_default(),
-        validator: None,
-        charts: package.charts,
-        profiles: package.profiles,
-    };
-    tag_objects(&request, &canonical).map_err(failed)
-}
-
-/// The labels of the installation that its tag has, too.
-fn owner_labels(labels: &Map) -> Map {
-    let owner = labels
-        .iter()
-        .filter(|(label, _)| label.contains("operator.istio.io"));
-    owner
-        .map(|(label, value)| (label.clone(), value.clone()))
-        .collect()
 }
 
 fn findings(
@@ -136,43 +96,6 @@ fn findings(
         }
     }
     Ok(findings)
-}
-
-/// Webhooks of the plan that handle the same pods as others.
-async fn overlaps(
-    installer: &Installer,
-    plan: &InstallationPlan,
-) -> Result<Vec<EligibilityFinding>, CliError> {
-    let planned: Vec<Value> = plan
-        .components
-        .iter()
-        .flat_map(|component| &component.objects)
-        .filter(|object| object.kind() == "MutatingWebhookConfiguration")
-        .map(|object| object.0.clone())
-        .collect();
-    let name = |value: &Value| value.at(&["metadata", "name"]).cloned();
-    let mut all = installer.webhooks().await?;
-    all.retain(|live| !planned.iter().any(|one| name(one) == name(live)));
-    let names: Vec<String> = planned
-        .iter()
-        .filter_map(|one| name(one)?.as_str().map(ToOwned::to_owned))
-        .collect();
-    all.extend(planned);
-    let is_ours = |webhook: &str| names.iter().any(|name| webhook.starts_with(&format!("{name}/")));
-    let found = find_overlaps(&all).into_iter();
-    let ours = found.filter(|one| is_ours(&one.first) || is_ours(&one.second));
-    Ok(ours.map(|one| overlap_finding(&one)).collect())
-}
-
-fn overlap_finding(overlap: &Overlap) -> EligibilityFinding {
-    EligibilityFinding {
-        severity: Severity::Error,
-        message: format!(
-            "webhooks {} and {} handle the same pods ({})",
-            overlap.first, overlap.second, overlap.example
-        ),
-        hint: Some("remove one of them, or move the default tag with `mainstay tag set default`".into()),
-    }
 }
 
 fn other_tag(plan: &InstallationPlan, decision: &DefaultTag) -> Option<EligibilityFinding> {

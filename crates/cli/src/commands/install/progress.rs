@@ -1,8 +1,8 @@
 //! Progress of components: bars on a terminal, a line per change otherwise.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
 
 use mainstay_cluster::install::{ComponentOutcome, InstallEvent};
 use mainstay_manifest::ComponentName;
@@ -12,7 +12,7 @@ use crate::ui::{BarRow, Bars};
 
 /// Shows the progress of all components until it is dropped.
 pub(crate) struct ComponentDisplay {
-    state: RefCell<State>,
+    state: Mutex<State>,
 }
 
 struct State {
@@ -26,7 +26,7 @@ impl ComponentDisplay {
     pub(crate) fn new() -> Self {
         let bars = std::io::stdout().is_terminal().then(Bars::new);
         Self {
-            state: RefCell::new(State {
+            state: Mutex::new(State {
                 bars,
                 rows: BTreeMap::new(),
                 reasons: BTreeMap::new(),
@@ -36,7 +36,7 @@ impl ComponentDisplay {
 
     /// Shows an event.
     pub(crate) fn show(&self, event: InstallEvent) {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             InstallEvent::Applying(component, objects) => {
                 state.update(component, 0, objects, &format!("applying {objects} objects"));

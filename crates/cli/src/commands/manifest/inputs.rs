@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{
-    CatalogPackage, Charts, Diagnostics, GatewayLists, InputFile, InstallationPlan, Object, Profiles,
-    Rendered, Request, generate, install_package_path,
+    CatalogPackage, Charts, Diagnostics, GatewayLists, InputFile, InstallationPlan, Object, Package,
+    Profiles, Rendered, Request, generate, install_package_path, platform_file,
 };
 
 use super::package::DirectoryPackage;
@@ -214,8 +214,8 @@ impl InputFlags {
         if let Some(profile) = &self.profile {
             files.insert(0, profile_file(profile));
         }
-        if defaults.kube_version.contains("-gke") {
-            files.insert(0, gke_file());
+        if let Some(platform) = platform_file(&defaults.kube_version) {
+            files.insert(0, platform);
         }
         let detected = Some(&defaults.kube_version).filter(|version| !version.is_empty());
         let named = install_package_path(&files, &self.set).map(PathBuf::from);
@@ -246,14 +246,6 @@ impl InputFlags {
     }
 }
 
-/// Charts and profiles that flags select.
-pub(crate) struct Package<'a> {
-    /// Source of charts.
-    pub(crate) charts: &'a dyn Charts,
-    /// Source of profiles.
-    pub(crate) profiles: &'a dyn Profiles,
-}
-
 /// Defaults that a cluster determines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterDefaults {
@@ -261,16 +253,6 @@ pub(crate) struct ClusterDefaults {
     pub(crate) kube_version: String,
     /// The configuration of an earlier installation.
     pub(crate) stored: Option<InputFile>,
-}
-
-/// Google's clusters run the CNI agent in `kube-system`, as istioctl detects it.
-fn gke_file() -> InputFile {
-    let text = "spec: {components: {cni: {namespace: kube-system}}, \
-                values: {global: {platform: gke}, cni: {resourceQuotas: {enabled: false}}}}\n";
-    InputFile {
-        name: "detected platform".into(),
-        text: text.into(),
-    }
 }
 
 /// A profile given by a flag is the lowest layer, so that files override it.

@@ -64,6 +64,26 @@ pub(super) struct Args {
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::flag_value::go_bool, value_name = "BOOL")]
     pub(super) delivery: bool,
 
+    /// Run the controller for IstioOperator resources if its definition is installed
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    pub(super) istio_operator: bool,
+
+    /// Only IstioOperators of this revision, `default` for those without one [default: all]
+    #[arg(long, value_name = "REVISION")]
+    pub(super) istio_operator_revision: Option<String>,
+
+    /// Address of the validating webhook for IstioOperators; 0 disables it
+    #[arg(long, default_value = "0", value_name = "ADDRESS")]
+    pub(super) webhook_bind_address: Bind,
+
+    /// Service of the webhook in the operator's namespace
+    #[arg(long, default_value = mainstay_cluster::admission::SERVICE, value_name = "NAME")]
+    pub(super) webhook_service: String,
+
+    /// URL at which the API server reaches the webhook, instead of a Service
+    #[arg(long, value_name = "URL", value_parser = https_url)]
+    pub(super) webhook_url: Option<String>,
+
     /// Allow loopback, link-local and metadata addresses in kubeconfigs of Clusters and in queries of metrics
     #[arg(long)]
     pub(super) allow_local_clusters: bool,
@@ -86,6 +106,14 @@ pub(super) struct Args {
 
     #[command(flatten)]
     pub(super) zap: Zap,
+}
+
+fn https_url(text: &str) -> Result<String, String> {
+    if text.starts_with("https://") {
+        Ok(text.to_owned())
+    } else {
+        Err("must start with https://".to_owned())
+    }
 }
 
 fn platform(text: &str) -> Result<Platform, String> {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use mainstay_cluster::admission::WebhookAddress;
 use mainstay_operator::delivery::DeliveryOptions;
 use mainstay_operator::health::Health;
+use mainstay_operator::istio_operator::IstioOperatorOptions;
+use mainstay_operator::istio_operator::webhook::WebhookOptions;
 use mainstay_operator::log::{self, PlanLog};
 use mainstay_operator::metrics::Metrics;
 use mainstay_operator::probe::{HttpsProber, SystemResolver};
@@ -97,6 +100,11 @@ async fn operate(
         delivery: args
             .delivery
             .then(|| DeliveryOptions::for_network(args.allow_local_clusters)),
+        istio_operator: args.istio_operator.then(|| IstioOperatorOptions {
+            revision: args.istio_operator_revision.clone(),
+            ..IstioOperatorOptions::default()
+        }),
+        webhook: webhook(args, &found.settings.operator_namespace),
         ..Options::default()
     };
     tracing::info!(
@@ -128,6 +136,21 @@ async fn operate(
     ended.map_err(|error| {
         CliError::new(Kind::Cluster, chain(&error))
             .hint("restart this process: another process is the leader")
+    })
+}
+
+/// Returns the options of the webhook, if it is enabled.
+fn webhook(args: &Args, namespace: &str) -> Option<WebhookOptions> {
+    if !args.istio_operator || args.webhook_bind_address == Bind::Off {
+        return None;
+    }
+    let service = || WebhookAddress::Service {
+        namespace: namespace.to_owned(),
+        name: args.webhook_service.clone(),
+    };
+    Some(WebhookOptions {
+        bind: args.webhook_bind_address.clone(),
+        address: args.webhook_url.clone().map_or_else(service, WebhookAddress::Url),
     })
 }
 

@@ -8,6 +8,7 @@ use mainstay_api::delivery::{
     API_VERSION, ApplicationDeployment, FINALIZER, InventoryGroup, InventorySpec, ResourceInventory,
 };
 use mainstay_cluster::connect::MANAGER;
+use mainstay_cluster::event::NamespacedEvent;
 use mainstay_cluster::write::{Body, WriteError};
 use mainstay_rollout::plan::{Action, InventoryWrite, Step};
 use mainstay_rollout::snapshot::{Measurement, Version};
@@ -127,17 +128,9 @@ impl Executor {
         change: Value,
     ) -> Result<(), WriteError> {
         let HostObject { kind, name, seen } = object;
-        let changes = json!([
-            {"op": "test", "path": "/metadata/uid", "value": seen.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version},
-            change,
-        ]);
+        let body = Body::for_version(&seen.uid, &seen.resource_version, [change]);
         let path = format!("{}{subresource}?fieldManager={MANAGER}", host_path(kind, name));
-        match self
-            .host
-            .call(Method::PATCH, &path, Some(Body::Patch(changes)))
-            .await
-        {
+        match self.host.call(Method::PATCH, &path, Some(body)).await {
             Ok(object) => {
                 self.shared.with(|index| index.observe_host(kind, object));
                 Ok(())
@@ -260,33 +253,18 @@ impl Executor {
         is_warning: bool,
         message: &str,
     ) {
-        let now = self.shared.now();
-        let namespace = &about.name.namespace;
-        let hash =
-            mainstay_rollout::manifest::hash_text(&format!("{} {reason} {message} {now}", about.seen.uid));
-        let name: String = about.name.name.chars().take(200).collect();
-        let note: String = message.chars().take(1000).collect();
-        let body = json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": format!("{name}.{hash}"), "namespace": namespace},
-            "eventTime": format!("{now:.6}"),
-            "reportingController": "mainstay",
-            "reportingInstance": self.identity,
-            "action": "Reconcile",
-            "reason": reason,
-            "regarding": {
-                "apiVersion": API_VERSION,
-                "kind": about.kind,
-                "namespace": namespace,
-                "name": about.name.name,
-                "uid": about.seen.uid,
-                "resourceVersion": about.seen.resource_version,
-            },
-            "note": note,
-            "type": if is_warning { "Warning" } else { "Normal" },
-        });
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        let event = NamespacedEvent {
+            api_version: API_VERSION,
+            kind: about.kind,
+            namespace: &about.name.namespace,
+            name: &about.name.name,
+            uid: &about.seen.uid,
+            resource_version: &about.seen.resource_version,
+            reason,
+            is_warning,
+            message,
+        };
+        let (path, body) = event.request(&self.identity, self.shared.now());
         if let Err(error) = self.host.call(Method::POST, &path, Some(Body::Json(body))).await {
             tracing::debug!(error = %error, "cannot send an event");
         }

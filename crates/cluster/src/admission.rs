@@ -1,0 +1,125 @@
+//! The validating webhook for `IstioOperator`s as objects of the cluster: names, and its configuration. Pure.
+
+use mainstay_api::istio_operator::{GROUP, ISTIO_VERSION, PLURAL};
+use serde_json::{Value, json};
+
+/// Name of the `ValidatingWebhookConfiguration`.
+pub const CONFIGURATION: &str = "mainstay-istio-operator";
+/// Secret in the operator's namespace with the webhook's certificate.
+pub const SECRET: &str = "mainstay-webhook-certificate";
+/// Service in the operator's namespace, unless a flag names another one.
+pub const SERVICE: &str = "mainstay-webhook";
+/// URL path of the webhook.
+pub const PATH: &str = "/validate-istiooperator";
+/// Port of the Service.
+const PORT: u16 = 443;
+
+/// Where the API server sends reviews.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookAddress {
+    /// A Service.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// A URL without a path, for an operator outside of the cluster.
+    Url(String),
+}
+
+impl WebhookAddress {
+    /// Returns the names that the certificate must have.
+    #[must_use]
+    pub fn host_names(&self) -> Vec<String> {
+        match self {
+            Self::Service { namespace, name } => vec![format!("{name}.{namespace}.svc")],
+            Self::Url(url) => {
+                let host = url.strip_prefix("https://").unwrap_or(url);
+                let host = host.split('/').next().unwrap_or_default();
+                let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+                vec![host.trim_matches(['[', ']']).to_owned()]
+            }
+        }
+    }
+
+    fn client_config(&self) -> Value {
+        match self {
+            Self::Service { namespace, name } => {
+                json!({"service": {"namespace": namespace, "name": name, "path": PATH, "port": PORT}})
+            }
+            Self::Url(url) => json!({"url": format!("{}{PATH}", url.trim_end_matches('/'))}),
+        }
+    }
+}
+
+/// Returns the configuration. `ca_bundle` is base64; without one only the operator can complete it.
+///
+/// Changes of the status and of metadata are not reviewed, so that finalizers can be removed at any time.
+#[must_use]
+pub fn configuration(address: &WebhookAddress, ca_bundle: Option<&str>) -> Value {
+    let mut client = address.client_config();
+    if let (Some(ca_bundle), Value::Object(client)) = (ca_bundle, &mut client) {
+        client.insert("caBundle".into(), ca_bundle.into());
+    }
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": CONFIGURATION},
+        "webhooks": [{
+            "name": "validation.install.mainstay.dev",
+            "clientConfig": client,
+            "rules": [{
+                "apiGroups": [GROUP],
+                "apiVersions": ["v1alpha1"],
+                "resources": [PLURAL],
+                "operations": ["CREATE", "UPDATE"],
+                "scope": "Namespaced",
+            }],
+            "matchConditions": [{
+                "name": "changed",
+                "expression": is_changed(),
+            }],
+            "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+/// Whether the configuration changed: the spec, or the annotation that selects the version.
+fn is_changed() -> String {
+    let version = |object: &str| {
+        let annotations = format!("{object}.metadata.annotations");
+        format!(
+            "(has({annotations}) && '{ISTIO_VERSION}' in {annotations} ? {annotations}['{ISTIO_VERSION}'] : '')"
+        )
+    };
+    format!(
+        "request.operation == 'CREATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec || {} != {}",
+        version("object"),
+        version("oldObject")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_has_the_name_that_the_server_connects_to() {
+        let check = |address: WebhookAddress, expected: &str| {
+            assert_eq!(address.host_names(), [expected]);
+        };
+        let service = WebhookAddress::Service {
+            namespace: "a".into(),
+            name: "b".into(),
+        };
+        check(service, "b.a.svc");
+        check(WebhookAddress::Url("https://127.0.0.1:9443".into()), "127.0.0.1");
+        check(WebhookAddress::Url("https://[::1]:9443/".into()), "::1");
+        check(WebhookAddress::Url("https://host".into()), "host");
+    }
+}

@@ -1,0 +1,304 @@
+//! What the controller has observed: the resources, and a fingerprint of every owned object.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mainstay_api::istio_operator::IstioOperator;
+use mainstay_cluster::install::readiness;
+use mainstay_manifest::controller::Claim;
+use serde_json::Value;
+
+use super::planning::CachedPlan;
+use crate::delivery::Name;
+use crate::delivery::index::{Tombstones, is_older};
+use crate::delivery::observed::text;
+use crate::delivery::queue::Queue;
+
+const OWNER_NAME: &str = "install.operator.istio.io/owning-resource";
+const OWNER_NAMESPACE: &str = "install.operator.istio.io/owning-resource-namespace";
+
+/// An owned object: path of its collection, namespace and name.
+pub(super) type ObjectKey = (String, Name);
+
+/// An observed owned object.
+#[derive(Debug)]
+struct Observed {
+    owner: Name,
+    fingerprint: u64,
+}
+
+/// The claim of a resource, for one generation and version.
+#[derive(Debug)]
+pub(super) struct CachedClaim {
+    pub(super) uid: String,
+    pub(super) generation: i64,
+    pub(super) version: String,
+    pub(super) claim: Option<Claim>,
+}
+
+/// The state of the controller.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    operators: BTreeMap<Name, Arc<IstioOperator>>,
+    tombstones: Tombstones,
+    objects: BTreeMap<ObjectKey, Observed>,
+    pub(super) queue: Queue<Name>,
+    pub(super) plans: BTreeMap<Name, CachedPlan>,
+    pub(super) claims: BTreeMap<Name, CachedClaim>,
+    pub(super) is_listed: bool,
+}
+
+impl Index {
+    /// Returns a resource.
+    pub(super) fn get(&self, name: &Name) -> Option<Arc<IstioOperator>> {
+        self.operators.get(name).cloned()
+    }
+
+    /// Returns all resources.
+    pub(super) fn operators(&self) -> impl Iterator<Item = (&Name, &Arc<IstioOperator>)> {
+        self.operators.iter()
+    }
+
+    /// Stores a resource, and enqueues it if anything but its status changed.
+    pub(super) fn observe(&mut self, object: Value, now: Timestamp) -> Option<Name> {
+        let name = name(&object);
+        let operator: IstioOperator = match serde_json::from_value(object) {
+            Ok(operator) => operator,
+            Err(error) => {
+                tracing::warn!(object = %name, error = %error, "cannot read an IstioOperator");
+                return None;
+            }
+        };
+        if self.tombstones.contains(&operator.metadata.uid) {
+            return None;
+        }
+        let known = self.operators.get(&name);
+        if known.is_some_and(|known| {
+            is_older(
+                &operator.metadata.resource_version,
+                &known.metadata.resource_version,
+            )
+        }) {
+            return Some(name);
+        }
+        let is_changed = known.is_none_or(|known| is_relevant_change(known, &operator));
+        self.operators.insert(name.clone(), Arc::new(operator));
+        if is_changed {
+            self.enqueue_all(now);
+        }
+        Some(name)
+    }
+
+    /// Removes a resource.
+    pub(super) fn remove(&mut self, name: &Name, uid: &str, now: Timestamp) {
+        self.tombstones.add(uid);
+        if self
+            .operators
+            .get(name)
+            .is_some_and(|known| known.metadata.uid == uid)
+        {
+            self.drop_operator(name, now);
+        }
+    }
+
+    /// Removes resources that a list at `version` lacks.
+    pub(super) fn finish_list(&mut self, names: &BTreeSet<Name>, version: &str, now: Timestamp) {
+        self.is_listed = true;
+        let is_gone = |(name, known): &(&Name, &Arc<IstioOperator>)| {
+            !names.contains(*name) && !is_older(version, &known.metadata.resource_version)
+        };
+        let gone: Vec<Name> = self
+            .operators
+            .iter()
+            .filter(is_gone)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in &gone {
+            self.drop_operator(name, now);
+        }
+    }
+
+    fn drop_operator(&mut self, name: &Name, now: Timestamp) {
+        self.operators.remove(name);
+        self.plans.remove(name);
+        self.claims.remove(name);
+        self.enqueue_all(now);
+    }
+
+    /// A change of one resource may give a revision or the shared objects to another one.
+    fn enqueue_all(&mut self, now: Timestamp) {
+        for name in self.operators.keys() {
+            self.queue.enqueue(name.clone(), now);
+        }
+    }
+
+    /// Stores an owned object, and enqueues its owner if it changed.
+    pub(super) fn observe_object(&mut self, key: ObjectKey, kind: &str, object: &Value, now: Timestamp) {
+        let owner = owner(object);
+        let fingerprint = fingerprint(kind, object);
+        let observed = Observed {
+            owner: owner.clone(),
+            fingerprint,
+        };
+        let known = self.objects.insert(key, observed);
+        match known {
+            Some(known) if known.fingerprint == fingerprint => {}
+            Some(known) => {
+                self.enqueue(known.owner, now);
+                self.enqueue(owner, now);
+            }
+            None => self.enqueue(owner, now),
+        }
+    }
+
+    /// Removes an owned object, and enqueues its owner.
+    pub(super) fn remove_object(&mut self, key: &ObjectKey, now: Timestamp) {
+        if let Some(known) = self.objects.remove(key) {
+            self.enqueue(known.owner, now);
+        }
+    }
+
+    /// Removes owned objects of a collection that a list lacks.
+    pub(super) fn finish_object_list(&mut self, path: &str, names: &BTreeSet<Name>, now: Timestamp) {
+        let gone: Vec<ObjectKey> = self
+            .objects
+            .keys()
+            .filter(|(collection, name)| collection == path && !names.contains(name))
+            .cloned()
+            .collect();
+        for key in &gone {
+            self.remove_object(key, now);
+        }
+    }
+
+    fn enqueue(&mut self, owner: Name, now: Timestamp) {
+        if self.operators.contains_key(&owner) {
+            self.queue.enqueue(owner, now);
+        }
+    }
+
+    /// Number of owned objects.
+    pub(super) fn object_count(&self) -> usize {
+        self.objects.len()
+    }
+}
+
+/// Whether a change concerns the controller. It writes the status itself.
+fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
+    let key = |one: &IstioOperator| {
+        (
+            one.metadata.uid.clone(),
+            one.metadata.generation,
+            one.metadata.deletion_timestamp,
+            one.metadata.finalizers.clone(),
+            one.metadata.annotations.clone(),
+        )
+    };
+    key(known) != key(new)
+}
+
+/// Returns the name of an object.
+pub(super) fn name(object: &Value) -> Name {
+    Name::new(
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    )
+}
+
+fn owner(object: &Value) -> Name {
+    let labels = object.pointer("/metadata/labels");
+    let label = |name: &str| {
+        labels
+            .and_then(|labels| labels.get(name)?.as_str())
+            .unwrap_or_default()
+    };
+    Name::new(label(OWNER_NAMESPACE), label(OWNER_NAME))
+}
+
+/// Hashes what the controller writes and whether the object is ready, without anything else that changes by
+/// itself.
+fn fingerprint(kind: &str, object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let fields = object.as_object().into_iter().flatten();
+    for (field, value) in fields.filter(|(field, _)| !matches!(field.as_str(), "status" | "metadata")) {
+        (field, value.to_string()).hash(&mut hasher);
+    }
+    for field in ["labels", "annotations", "ownerReferences", "deletionTimestamp"] {
+        let value = object.pointer(&format!("/metadata/{field}"));
+        (field, value.map(Value::to_string)).hash(&mut hasher);
+    }
+    format!("{:?}", readiness(kind, object)).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn operator(version: u32, generation: u32, state: &str) -> Value {
+        json!({
+            "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": version.to_string(),
+                "generation": generation},
+            "status": {"status": state},
+        })
+    }
+
+    fn drain(index: &mut Index) -> usize {
+        let mut count = 0;
+        while let Some(name) = index.queue.start_next(NOW) {
+            index.queue.succeed(&name);
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_status_enqueues_nothing_and_an_old_version_is_ignored() {
+        let mut index = Index::default();
+        index.observe(operator(5, 1, ""), NOW);
+        assert_eq!(drain(&mut index), 1);
+        index.observe(operator(6, 1, "HEALTHY"), NOW);
+        assert_eq!(drain(&mut index), 0, "status");
+        index.observe(operator(4, 3, ""), NOW);
+        assert_eq!(drain(&mut index), 0, "old");
+        index.observe(operator(7, 2, "HEALTHY"), NOW);
+        assert_eq!(drain(&mut index), 1, "spec");
+        index.remove(&Name::new("n", "a"), "u", NOW);
+        index.observe(operator(8, 2, ""), NOW);
+        assert!(index.get(&Name::new("n", "a")).is_none(), "deleted");
+    }
+
+    #[test]
+    fn drift_and_readiness_enqueue_the_owner() {
+        let mut index = Index::default();
+        index.observe(operator(1, 1, ""), NOW);
+        drain(&mut index);
+        let deployment = |replicas: u32, available: u32| {
+            json!({
+                "metadata": {"name": "istiod", "namespace": "s", "resourceVersion": replicas.to_string(),
+                    "labels": {OWNER_NAME: "a", OWNER_NAMESPACE: "n"}},
+                "spec": {"replicas": replicas},
+                "status": {"updatedReplicas": replicas, "replicas": replicas, "availableReplicas": available,
+                    "conditions": [{"lastUpdateTime": available}]},
+            })
+        };
+        let key: ObjectKey = ("/apis/apps/v1/deployments".into(), Name::new("s", "istiod"));
+        let mut observe = |object: &Value| {
+            index.observe_object(key.clone(), "Deployment", object, NOW);
+            drain(&mut index)
+        };
+        assert_eq!(observe(&deployment(1, 0)), 1, "new");
+        assert_eq!(observe(&deployment(1, 0)), 0, "unchanged");
+        assert_eq!(observe(&deployment(1, 1)), 1, "ready");
+        assert_eq!(observe(&deployment(1, 2)), 0, "only its status");
+        assert_eq!(observe(&deployment(2, 2)), 1, "drift");
+        index.finish_object_list(&key.0, &BTreeSet::new(), NOW);
+        assert_eq!(drain(&mut index), 1, "gone");
+    }
+}

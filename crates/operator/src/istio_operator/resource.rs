@@ -1,0 +1,157 @@
+//! Writes to resources: finalizer, status and events.
+
+use std::sync::Arc;
+
+use http::Method;
+use mainstay_api::istio_operator::{
+    API_VERSION, FINALIZER, IstioOperator, IstioOperatorStatus, KIND, PLURAL,
+};
+use mainstay_cluster::connect::MANAGER;
+use mainstay_cluster::event::NamespacedEvent;
+use mainstay_cluster::write::{Body, WriteError, Writer};
+use mainstay_manifest::controller::ControllerEvent;
+use serde_json::{Value, json};
+
+use super::index::name;
+use super::shared::Shared;
+use crate::report::Report;
+
+/// Writes to resources.
+#[derive(Debug)]
+pub(super) struct ResourceWriter {
+    pub(super) writer: Writer,
+    pub(super) shared: Arc<Shared>,
+    pub(super) identity: String,
+}
+
+fn path(operator: &IstioOperator) -> String {
+    let metadata = &operator.metadata;
+    format!(
+        "/apis/{API_VERSION}/namespaces/{}/{PLURAL}/{}",
+        metadata.namespace, metadata.name
+    )
+}
+
+impl ResourceWriter {
+    /// Adds or removes the finalizer.
+    pub(super) async fn set_finalizer(
+        &self,
+        operator: &IstioOperator,
+        is_added: bool,
+    ) -> Result<(), WriteError> {
+        let others = operator
+            .metadata
+            .finalizers
+            .iter()
+            .filter(|name| *name != FINALIZER);
+        let mut finalizers: Vec<&str> = others.map(String::as_str).collect();
+        finalizers.extend(is_added.then_some(FINALIZER));
+        let change = json!({"op": "add", "path": "/metadata/finalizers", "value": finalizers});
+        self.patch(operator, "", change).await?;
+        let (action, reason) = (
+            "finalizer",
+            if is_added { "FinalizerMissing" } else { "CleanedUp" },
+        );
+        self.shared.observer.report(&Report::Written { action, reason });
+        Ok(())
+    }
+
+    /// Replaces the status, unless it is equal.
+    pub(super) async fn set_status(
+        &self,
+        operator: &IstioOperator,
+        status: &IstioOperatorStatus,
+    ) -> Result<(), WriteError> {
+        if operator.status == *status {
+            return Ok(());
+        }
+        let value = serde_json::to_value(status).unwrap_or_default();
+        let change = json!({"op": "add", "path": "/status", "value": value});
+        self.patch(operator, "/status", change).await?;
+        let (action, reason) = ("status", "StatusChanged");
+        self.shared.observer.report(&Report::Written { action, reason });
+        Ok(())
+    }
+
+    /// Patches exactly this version, and stores the response. Reads the resource again after a conflict.
+    async fn patch(
+        &self,
+        operator: &IstioOperator,
+        subresource: &str,
+        change: Value,
+    ) -> Result<(), WriteError> {
+        let metadata = &operator.metadata;
+        let body = Body::for_version(&metadata.uid, &metadata.resource_version, [change]);
+        let url = format!("{}{subresource}?fieldManager={MANAGER}", path(operator));
+        match self.writer.call(Method::PATCH, &url, Some(body)).await {
+            Ok(object) => {
+                self.observe(object);
+                Ok(())
+            }
+            Err(error) => {
+                if error.is_stale() {
+                    self.read_again(operator).await?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn read_again(&self, operator: &IstioOperator) -> Result<(), WriteError> {
+        let now = self.shared.now();
+        match self.writer.call(Method::GET, &path(operator), None).await {
+            Ok(object) => self.observe(object),
+            Err(error) if error.is_not_found() => {
+                let gone = json!({"metadata": operator.metadata});
+                let uid = &operator.metadata.uid;
+                self.shared.with(|index| index.remove(&name(&gone), uid, now));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Stores a response. A resource without finalizers whose deletion was requested is gone.
+    fn observe(&self, object: Value) {
+        let now = self.shared.now();
+        let is_deleting = object.pointer("/metadata/deletionTimestamp").is_some();
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let is_gone = is_deleting && finalizers.is_none_or(Vec::is_empty);
+        self.shared.with(|index| {
+            if is_gone {
+                let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+                index.remove(&name(&object), uid.unwrap_or_default(), now);
+            } else {
+                index.observe(object, now);
+            }
+        });
+    }
+
+    /// Sends an event. A failed one is not an error.
+    pub(super) async fn send_event(&self, operator: &IstioOperator, event: &ControllerEvent) {
+        let metadata = &operator.metadata;
+        let event = NamespacedEvent {
+            api_version: API_VERSION,
+            kind: KIND,
+            namespace: &metadata.namespace,
+            name: &metadata.name,
+            uid: &metadata.uid,
+            resource_version: &metadata.resource_version,
+            reason: event.reason.name(),
+            is_warning: event.is_warning,
+            message: &event.message,
+        };
+        let (path, body) = event.request(&self.identity, self.shared.now());
+        match self
+            .writer
+            .call(Method::POST, &path, Some(Body::Json(body)))
+            .await
+        {
+            Ok(_) => {
+                let (action, reason) = ("event", event.reason);
+                self.shared.observer.report(&Report::Written { action, reason });
+            }
+            Err(error) => tracing::debug!(error = %error, "cannot send an event"),
+        }
+    }
+}

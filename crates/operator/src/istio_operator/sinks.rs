@@ -1,0 +1,101 @@
+//! Passes watch events to the index.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::index::{ObjectKey, name};
+use super::shared::Shared;
+use crate::delivery::Name;
+use crate::delivery::observed::text;
+use crate::watch::Sink;
+
+/// The resources.
+pub(super) struct OperatorSink {
+    pub(super) shared: Arc<Shared>,
+    pub(super) names: BTreeSet<Name>,
+}
+
+impl Sink for OperatorSink {
+    type Item = Value;
+
+    fn begin(&mut self) {
+        self.names.clear();
+    }
+
+    fn apply(&mut self, object: Value) {
+        let now = self.shared.now();
+        let found = self.shared.with(|index| index.observe(object, now));
+        self.names.extend(found);
+    }
+
+    fn delete(&mut self, object: Value) {
+        let now = self.shared.now();
+        let uid = text(&object, "/metadata/uid");
+        self.shared.with(|index| index.remove(&name(&object), uid, now));
+    }
+
+    fn listed(&mut self, version: &str) {
+        let names = std::mem::take(&mut self.names);
+        let now = self.shared.now();
+        self.shared.with(|index| index.finish_list(&names, version, now));
+        // The loop waits for the first list.
+        self.shared.enqueued.notify_one();
+    }
+
+    fn failing(&mut self, message: &str) {
+        tracing::warn!(message, "cannot watch IstioOperators");
+    }
+
+    fn recovered(&mut self) {}
+}
+
+/// Owned objects of one kind.
+pub(super) struct ObjectSink {
+    pub(super) shared: Arc<Shared>,
+    /// API path of the collection.
+    pub(super) path: String,
+    pub(super) kind: String,
+    pub(super) names: BTreeSet<Name>,
+}
+
+impl ObjectSink {
+    fn key(&self, object: &Value) -> ObjectKey {
+        (self.path.clone(), name(object))
+    }
+}
+
+impl Sink for ObjectSink {
+    type Item = Value;
+
+    fn begin(&mut self) {
+        self.names.clear();
+    }
+
+    fn apply(&mut self, object: Value) {
+        self.names.insert(name(&object));
+        let (key, now) = (self.key(&object), self.shared.now());
+        self.shared
+            .with(|index| index.observe_object(key, &self.kind, &object, now));
+    }
+
+    fn delete(&mut self, object: Value) {
+        let now = self.shared.now();
+        self.shared
+            .with(|index| index.remove_object(&self.key(&object), now));
+    }
+
+    fn listed(&mut self, _version: &str) {
+        let names = std::mem::take(&mut self.names);
+        let now = self.shared.now();
+        self.shared
+            .with(|index| index.finish_object_list(&self.path, &names, now));
+    }
+
+    fn failing(&mut self, message: &str) {
+        tracing::warn!(kind = self.kind, message, "cannot watch installed objects");
+    }
+
+    fn recovered(&mut self) {}
+}

@@ -1,0 +1,258 @@
+//! The fault matrix: each scenario with a fault at every call of the controller, compared with the run without
+//! faults.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use mainstay_harness::SimulatedCluster;
+use mainstay_sim::fault::{Fault, Rule, Trigger};
+use mainstay_sim::snapshot;
+use serde_json::{Value, json};
+
+use crate::final_state::{FinalState, masked, panic_message, with_sorted_conditions};
+use crate::run;
+use crate::sim_faults::{call_faults, sample, watch_faults};
+use crate::world::{CLIENT, World, catalog, cluster_options, operator, operator_path, path, proxy};
+
+type Steps = for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>;
+
+/// A scenario: the state before, and the change that runs with faults.
+struct Scenario {
+    name: &'static str,
+    before: Steps,
+    act: Steps,
+}
+
+macro_rules! steps {
+    ($world:ident => $body:block) => {
+        |$world: &mut World| async move { $body }.boxed_local()
+    };
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "install",
+        before: steps!(_world => {}),
+        act: steps!(world => { healthy(world, "minimal").await; }),
+    },
+    Scenario {
+        name: "change",
+        before: steps!(world => { healthy(world, "minimal").await; }),
+        act: steps!(world => {
+            let change = json!({"spec": {"components": {"cni": {"enabled": true}}, "meshConfig": {"accessLogFile": "/dev/stdout"}}});
+            world.patch(&operator_path("mesh"), change).await;
+            world.until_state("mesh", "HEALTHY").await;
+        }),
+    },
+    Scenario {
+        name: "prune",
+        before: steps!(world => {
+            world.create(&operator("mesh", json!({"profile": "minimal", "components": {"cni": {"enabled": true}}}))).await.unwrap();
+            world.until_state("mesh", "HEALTHY").await;
+        }),
+        act: steps!(world => {
+            world.patch(&operator_path("mesh"), json!({"spec": {"components": {"cni": {"enabled": false}}}})).await;
+            world.until_state("mesh", "HEALTHY").await;
+        }),
+    },
+    Scenario {
+        name: "drift",
+        before: steps!(world => { healthy(world, "minimal").await; }),
+        act: steps!(world => {
+            let istiod = path("api/v1", "services", "istiod");
+            world.delete(&istiod).await;
+            world.patch(&path("apis/apps/v1", "deployments", "istiod"),
+                json!({"spec": {"template": {"metadata": {"annotations": {"prometheus.io/port": "1"}}}}})).await;
+            world.until(&istiod, "the Service", |object| !object.is_null()).await;
+            world.until(&path("apis/apps/v1", "deployments", "istiod"), "the template", |object|
+                object["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == "15014").await;
+            world.until_state("mesh", "HEALTHY").await;
+        }),
+    },
+    Scenario {
+        name: "deletion",
+        before: steps!(world => { healthy(world, "minimal").await; }),
+        act: steps!(world => {
+            world.create(&proxy("web", "default")).await.unwrap();
+            world.delete(&operator_path("mesh")).await;
+            world.until(&operator_path("mesh"), "ACTION_REQUIRED", |object| object["status"]["status"] == "ACTION_REQUIRED").await;
+            world.send("DELETE", "/api/v1/namespaces/default/pods/web?gracePeriodSeconds=0", None).await.unwrap();
+            world.until_gone(&operator_path("mesh")).await;
+        }),
+    },
+    Scenario {
+        name: "handover",
+        before: steps!(world => {
+            healthy(world, "minimal").await;
+            world.create(&operator("other", json!({"profile": "minimal", "revision": "canary"}))).await.unwrap();
+            world.until_state("other", "HEALTHY").await;
+        }),
+        act: steps!(world => {
+            world.delete(&operator_path("mesh")).await;
+            world.until_gone(&operator_path("mesh")).await;
+            world.until(&operator_path("other"), "the shared objects", |object|
+                object["status"]["componentStatus"]["Base"]["status"] == "HEALTHY").await;
+            world.until_state("other", "HEALTHY").await;
+        }),
+    },
+];
+
+async fn healthy(world: &mut World, profile: &str) {
+    world
+        .create(&operator("mesh", json!({"profile": profile})))
+        .await
+        .unwrap();
+    world.until_state("mesh", "HEALTHY").await;
+}
+
+/// A fault at one call.
+struct InjectedFault {
+    trigger: Trigger,
+    fault: Fault,
+    name: &'static str,
+}
+
+impl fmt::Display for InjectedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?}", self.name, self.trigger)
+    }
+}
+
+/// Returns the initial state of all runs of a scenario.
+fn prepare(scenario: &Scenario) -> Vec<Value> {
+    run(async {
+        let mut world = World::simulated().await;
+        (scenario.before)(&mut world).await;
+        world.until_idle().await;
+        world.kill();
+        world.simulator().sim().with(|state| snapshot::dump(state))
+    })
+}
+
+/// Numbers of requests and watches of the controller.
+fn counts(world: &World) -> (u64, u64) {
+    let counts = world.simulator().sim().with(|state| state.faults.counts(CLIENT));
+    (counts.requests, counts.watches)
+}
+
+/// The outcome of a run.
+struct Outcome {
+    end: FinalState,
+    calls: (u64, u64),
+    late_writes: usize,
+}
+
+/// Time in which every kind is listed and every resource checked again.
+const RELISTS: Duration = Duration::from_mins(15);
+
+fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) -> Outcome {
+    run(async {
+        let cluster = SimulatedCluster::from_objects(catalog(), &cluster_options(), state.to_vec()).unwrap();
+        let mut world = World::from_simulated(cluster);
+        if let Some(fault) = fault {
+            let rule = Rule::once(CLIENT, fault.trigger.clone(), fault.fault.clone());
+            world.simulator().sim().add_fault(rule);
+        }
+        world.start();
+        world.pass(Duration::from_secs(5)).await;
+        (scenario.act)(&mut world).await;
+        world.until_idle().await;
+        let calls = counts(&world);
+        // A missed event is made up for by the next list.
+        if fault.is_some() {
+            world.pass(RELISTS).await;
+        }
+        let before = world.writes();
+        world.pass(Duration::from_mins(12)).await;
+        Outcome {
+            end: final_state(&world),
+            calls,
+            late_writes: world.writes() - before,
+        }
+    })
+}
+
+fn final_state(world: &World) -> FinalState {
+    let mut objects = world.simulator().sim().with(|state| snapshot::dump(state));
+    for object in &mut objects {
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+    }
+    masked(objects.into_iter().map(with_sorted_conditions).collect())
+}
+
+fn all_faults(calls: (u64, u64)) -> Vec<InjectedFault> {
+    let mut all = Vec::new();
+    let mut add = |trigger: Trigger, kinds: Vec<(&'static str, Fault)>| {
+        all.extend(kinds.into_iter().map(|(name, fault)| InjectedFault {
+            trigger: trigger.clone(),
+            fault,
+            name,
+        }));
+    };
+    for number in 0..calls.0 {
+        add(Trigger::Request(number), call_faults());
+    }
+    for number in 0..calls.1 {
+        add(Trigger::Watch(number), watch_faults());
+    }
+    all
+}
+
+fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
+    if let Some(difference) = baseline.end.difference(&run.end) {
+        return Some(format!("another final state: {difference}"));
+    }
+    (run.late_writes > 0).then(|| format!("{} writes after the end", run.late_writes))
+}
+
+fn check(name: &str) {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap();
+    let state = prepare(scenario);
+    let baseline = perform(scenario, &state, None);
+    assert_eq!(baseline.late_writes, 0, "not idle without any fault");
+    let mut faults = all_faults(baseline.calls);
+    sample(&mut faults, 1, 18);
+    let mut wrong = Vec::new();
+    for fault in &faults {
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, &state, Some(fault))));
+        let problem = match outcome {
+            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
+            Ok(run) => difference(&baseline, &run),
+        };
+        wrong.extend(problem.map(|problem| format!("{name} × {fault}: {problem}")));
+    }
+    println!(
+        "matrix {name}: {} calls, {} runs, {} as without faults",
+        baseline.calls.0,
+        faults.len(),
+        faults.len() - wrong.len()
+    );
+    println!(
+        "controller faults: {} run, {} as without faults",
+        faults.len(),
+        faults.len() - wrong.len()
+    );
+    let shown: Vec<&String> = wrong.iter().take(12).collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} runs: {shown:#?}",
+        wrong.len(),
+        faults.len()
+    );
+}
+
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name));
+        })+
+    };
+}
+
+tests! { install, change, prune, drift, deletion, handover }

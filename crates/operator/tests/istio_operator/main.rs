@@ -1,0 +1,36 @@
+//! The controller for `IstioOperator`s and its webhook on a simulated cluster in virtual time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails"
+)]
+
+mod faults;
+#[path = "../support/final_state.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod final_state;
+#[path = "../support/path.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod path;
+mod scenarios;
+#[path = "../support/sim_faults.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+mod sim_faults;
+mod simulated;
+mod webhook;
+mod world;
+
+use std::future::Future;
+
+/// Runs a future in virtual time.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}

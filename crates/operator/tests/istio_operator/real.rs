@@ -1,0 +1,139 @@
+//! The controller for `IstioOperator`s and its webhook on a real API server.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails"
+)]
+
+#[path = "scenarios.rs"]
+mod scenarios;
+#[path = "world.rs"]
+#[allow(dead_code, reason = "each test program uses a part")]
+mod world;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_catalog::Catalog;
+use mainstay_cluster::admission::{SECRET, WebhookAddress};
+use mainstay_cluster::connect::Fence;
+use mainstay_operator::Clock;
+use mainstay_operator::istio_operator::webhook::{Webhook, WebhookOptions};
+use mainstay_testkit::cluster::{Cluster, Options, PARTS};
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
+use mainstay_testkit::suite::{self, TestCase};
+use serde_json::{Value, json};
+use world::{NAMESPACE, World, operator};
+
+fn main() -> ExitCode {
+    if Catalog::embedded().unwrap().installable().is_empty() {
+        println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
+        return ExitCode::FAILURE;
+    }
+    let cases = [
+        TestCase {
+            name: "life_cycle_real",
+            start: || Box::pin(life_cycle()),
+        },
+        TestCase {
+            name: "webhook_real",
+            start: || Box::pin(webhook()),
+        },
+    ];
+    suite::main(&PARTS, &cases)
+}
+
+async fn start() -> World {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let options = KubeletOptions {
+        nodes: 1,
+        backing: None,
+    };
+    let kubelet = Kubelet::start(&cluster, options).await.unwrap();
+    World::real(cluster, kubelet).await
+}
+
+async fn life_cycle() {
+    let mut world = start().await;
+    let objects = scenarios::life_cycle(&mut world, "ambient").await;
+    println!("istio operator life cycle real: {objects} installed, {objects} deleted");
+}
+
+/// The API server rejects invalid resources by a TLS connection to the webhook, before and after the
+/// certificate is renewed.
+async fn webhook() {
+    let mut world = start().await;
+    let port = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    // The first certificate is so old that it is due, and still valid.
+    let days = Arc::new(AtomicI64::new(-61));
+    let offset = days.clone();
+    let clock = Clock::new(move || {
+        let days = SignedDuration::from_hours(24 * offset.load(Ordering::Relaxed));
+        Timestamp::now().checked_add(days).unwrap()
+    });
+    let webhook = || Webhook {
+        client: world.client("webhook"),
+        catalog: world.catalog.clone(),
+        fence: Fence::open(),
+        meter: Arc::new(|_, _| {}),
+        clock: clock.clone(),
+        namespace: NAMESPACE.into(),
+        options: WebhookOptions {
+            bind: format!("127.0.0.1:{port}").parse().unwrap(),
+            address: WebhookAddress::Url(format!("https://127.0.0.1:{port}")),
+        },
+    };
+    let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}");
+    let certificate = |object: &Value| object["data"]["tls.crt"].as_str().map(str::to_owned);
+    let task = tokio::spawn(webhook().run());
+    let first = world
+        .until(&secret, "a certificate", |object| certificate(object).is_some())
+        .await;
+    rejects_invalid_resources(&world).await;
+    // Restarted with the current time, the webhook renews at once.
+    days.store(0, Ordering::Relaxed);
+    task.abort();
+    let _ = task.await;
+    let task = tokio::spawn(webhook().run());
+    world
+        .until(&secret, "another certificate", |object| {
+            certificate(object) != certificate(&first)
+        })
+        .await;
+    rejects_invalid_resources(&world).await;
+    task.abort();
+    println!("istio operator webhook real: 2 certificates, 2 served");
+}
+
+/// The API server uses a new configuration after a while.
+async fn rejects_invalid_resources(world: &World) {
+    let invalid = operator("invalid", json!({"hub": "not a hub!", "profile": "minimal"}));
+    let end = tokio::time::Instant::now() + Duration::from_mins(2);
+    loop {
+        match world.create(&invalid).await {
+            Err((_, message)) if message.contains("denied the request: ") => {
+                assert!(message.contains("spec.hub: "), "{message}");
+                break;
+            }
+            Ok(_) => {
+                let path = world::operator_path("invalid");
+                let _ = world
+                    .send("PATCH", &path, Some(&json!({"metadata": {"finalizers": null}})))
+                    .await;
+                let _ = world.send("DELETE", &path, None).await;
+            }
+            Err((_, message)) => assert!(tokio::time::Instant::now() < end, "{message}"),
+        }
+        assert!(tokio::time::Instant::now() < end, "never rejected");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}

@@ -1,0 +1,406 @@
+//! A cluster, simulated or real, with the controller.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use mainstay_api::crd::istio_operator_definition;
+use mainstay_catalog::Catalog;
+use mainstay_cluster::connect::{Fence, Meter};
+use mainstay_cluster::definitions;
+use mainstay_harness::{ClusterOptions, SimulatedCluster};
+use mainstay_operator::Clock;
+use mainstay_operator::istio_operator::{IstioOperatorController, IstioOperatorOptions};
+use mainstay_testkit::cluster::Cluster;
+use mainstay_testkit::kubelet::Kubelet;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// Name of the controller in traces and faults.
+pub(crate) const CLIENT: &str = "mainstay";
+/// Namespace of the resources and of the control plane.
+pub(crate) const NAMESPACE: &str = "istio-system";
+/// Time that a state may take, on a busy machine or in virtual time.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(8);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Kinds that controllers create and delete on their own time.
+const DERIVED: [&str; 7] = [
+    "Event",
+    "Pod",
+    "ReplicaSet",
+    "ControllerRevision",
+    "EndpointSlice",
+    "Endpoints",
+    "Lease",
+];
+
+/// The cluster.
+pub(crate) enum Backing {
+    Simulated(Box<SimulatedCluster>),
+    #[allow(dead_code, reason = "each test program uses a part")]
+    Real(Box<Cluster>, Kubelet),
+}
+
+/// A cluster with the controller.
+pub(crate) struct World {
+    pub(crate) backing: Backing,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) options: IstioOperatorOptions,
+    user: Client,
+    writes: Arc<AtomicUsize>,
+    controller: Option<JoinHandle<()>>,
+}
+
+pub(crate) fn catalog() -> Arc<Catalog> {
+    Arc::new(Catalog::embedded().unwrap())
+}
+
+pub(crate) fn cluster_options() -> ClusterOptions {
+    ClusterOptions {
+        nodes: 1,
+        ..ClusterOptions::default()
+    }
+}
+
+/// Returns an `IstioOperator`.
+pub(crate) fn operator(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "install.istio.io/v1alpha1",
+        "kind": "IstioOperator",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    })
+}
+
+/// Returns the path of an `IstioOperator`.
+pub(crate) fn operator_path(name: &str) -> String {
+    format!("/apis/install.istio.io/v1alpha1/namespaces/{NAMESPACE}/istiooperators/{name}")
+}
+
+/// Returns the path of a namespaced object of the control plane.
+pub(crate) fn path(api: &str, plural: &str, name: &str) -> String {
+    format!("/{api}/namespaces/{NAMESPACE}/{plural}/{name}")
+}
+
+impl World {
+    /// A simulated cluster with the definition and a running controller.
+    pub(crate) async fn simulated() -> Self {
+        let mut world = Self::without_definition().await;
+        world.install_definition().await;
+        world.start();
+        world
+    }
+
+    /// A simulated cluster without the definition and the controller.
+    pub(crate) async fn without_definition() -> Self {
+        let cluster = SimulatedCluster::from_objects(catalog(), &cluster_options(), Vec::new()).unwrap();
+        let world = Self::from_simulated(cluster);
+        world.create(&namespace(NAMESPACE)).await.unwrap();
+        world
+    }
+
+    /// A world on this cluster, without a controller.
+    pub(crate) fn from_simulated(cluster: SimulatedCluster) -> Self {
+        Self {
+            user: cluster.client("user"),
+            catalog: cluster.catalog().clone(),
+            backing: Backing::Simulated(Box::new(cluster)),
+            options: IstioOperatorOptions::default(),
+            writes: Arc::default(),
+            controller: None,
+        }
+    }
+
+    /// A world on a real cluster, with the definition and a running controller.
+    #[allow(dead_code, reason = "each test program uses a part")]
+    pub(crate) async fn real(cluster: Cluster, kubelet: Kubelet) -> Self {
+        let mut world = Self {
+            user: cluster.client("admin").unwrap(),
+            catalog: catalog(),
+            backing: Backing::Real(Box::new(cluster), kubelet),
+            options: IstioOperatorOptions::default(),
+            writes: Arc::default(),
+            controller: None,
+        };
+        world.create(&namespace(NAMESPACE)).await.unwrap();
+        world.install_definition().await;
+        world.start();
+        world
+    }
+
+    pub(crate) async fn install_definition(&self) {
+        let definition = istio_operator_definition();
+        definitions::install(&self.user, &[definition], |_, _| {})
+            .await
+            .unwrap();
+    }
+
+    /// The simulated cluster.
+    pub(crate) fn simulator(&self) -> &SimulatedCluster {
+        match &self.backing {
+            Backing::Simulated(cluster) => cluster,
+            Backing::Real(..) => panic!("no simulator"),
+        }
+    }
+
+    pub(crate) fn client(&self, name: &str) -> Client {
+        match &self.backing {
+            Backing::Simulated(cluster) => cluster.client(name),
+            Backing::Real(cluster, _) => cluster.client("admin").unwrap(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        match &self.backing {
+            Backing::Simulated(cluster) => cluster.clock(),
+            Backing::Real(..) => Clock::system(),
+        }
+    }
+
+    /// Starts the controller.
+    pub(crate) fn start(&mut self) {
+        let writes = self.writes.clone();
+        let meter: Meter = Arc::new(move |verb, _| {
+            let is_write = matches!(verb, "create" | "update" | "patch" | "delete");
+            writes.fetch_add(usize::from(is_write), Ordering::Relaxed);
+        });
+        let controller = IstioOperatorController {
+            client: self.client(CLIENT),
+            catalog: self.catalog.clone(),
+            fence: Fence::open(),
+            meter,
+            clock: self.clock(),
+            identity: CLIENT.into(),
+            observer: Arc::new(()),
+            options: self.options.clone(),
+        };
+        self.controller = Some(tokio::spawn(controller.run()));
+    }
+
+    /// Ends the controller in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
+        if let Some(task) = self.controller.take() {
+            task.abort();
+        }
+    }
+
+    /// Restarts the controller if a fault has crashed it.
+    pub(crate) fn restart_if_crashed(&mut self) {
+        let Backing::Simulated(cluster) = &self.backing else {
+            return;
+        };
+        if !cluster.sim().with(|state| state.faults.has_crashed(CLIENT)) {
+            return;
+        }
+        cluster.sim().with(|state| state.faults.restart_client(CLIENT));
+        self.kill();
+        self.start();
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn pass(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            sleep(Duration::from_secs(1)).await;
+            self.restart_if_crashed();
+        }
+    }
+
+    /// Waits until nothing was written for a while.
+    pub(crate) async fn until_idle(&mut self) {
+        for _ in 0..60 {
+            let before = self.writes();
+            self.pass(Duration::from_secs(45)).await;
+            if self.writes() == before {
+                return;
+            }
+        }
+        panic!("the controller never stops writing");
+    }
+
+    /// Sends a request as a user.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, (u16, String)> {
+        let content = if method == "PATCH" {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content)
+            .body(body.map(|body| body.to_string().into_bytes()).unwrap_or_default())
+            .unwrap();
+        match self.user.request::<Value>(request).await {
+            Ok(value) => Ok(value),
+            Err(kube::Error::Api(status)) => Err((status.code, status.message)),
+            Err(error) => panic!("{method} {path}: {error:?}"),
+        }
+    }
+
+    pub(crate) async fn create(&self, object: &Value) -> Result<Value, (u16, String)> {
+        let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        let namespace = text("/metadata/namespace");
+        let collection = match text("/kind") {
+            "IstioOperator" => {
+                format!("/apis/install.istio.io/v1alpha1/namespaces/{namespace}/istiooperators")
+            }
+            "Namespace" => "/api/v1/namespaces".to_owned(),
+            "Pod" => format!("/api/v1/namespaces/{namespace}/pods"),
+            "Sidecar" => format!("/apis/networking.istio.io/v1/namespaces/{namespace}/sidecars"),
+            other => panic!("no path of {other}"),
+        };
+        self.send("POST", &collection, Some(object)).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Option<Value> {
+        match self.send("GET", path, None).await {
+            Ok(object) => Some(object),
+            Err((404, _)) => None,
+            Err((code, message)) => panic!("GET {path}: {code} {message}"),
+        }
+    }
+
+    pub(crate) async fn patch(&self, path: &str, change: Value) -> Value {
+        self.send("PATCH", path, Some(&change)).await.unwrap()
+    }
+
+    pub(crate) async fn delete(&self, path: &str) {
+        self.send("DELETE", path, None).await.unwrap();
+    }
+
+    /// Waits until a condition on an object holds; `Value::Null` stands for no object.
+    pub(crate) async fn until(
+        &mut self,
+        path: &str,
+        what: &str,
+        condition: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let end = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            let object = self.get(path).await.unwrap_or_default();
+            if condition(&object) {
+                return object;
+            }
+            assert!(
+                Instant::now() < end,
+                "not reached: {what} of {path}\n{}",
+                serde_json::to_string_pretty(&object["status"]).unwrap()
+            );
+            sleep(POLL_INTERVAL).await;
+            self.restart_if_crashed();
+        }
+    }
+
+    /// Waits until a resource has this state, for its current generation.
+    pub(crate) async fn until_state(&mut self, name: &str, state: &str) -> Value {
+        self.until(&operator_path(name), state, |object| {
+            object["status"]["status"] == state
+                && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+        })
+        .await
+    }
+
+    pub(crate) async fn until_gone(&mut self, path: &str) {
+        self.until(path, "no object", Value::is_null).await;
+    }
+
+    /// Returns the reasons of the events about a resource.
+    pub(crate) async fn event_reasons(&self, name: &str) -> BTreeSet<String> {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
+        let list = self.get(&path).await.unwrap();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items
+            .iter()
+            .filter(|item| item["regarding"]["name"] == name)
+            .map(|item| item["reason"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Returns the names of all objects, without those of other controllers.
+    pub(crate) async fn inventory(&self) -> BTreeSet<String> {
+        let mut versions = vec!["/api/v1".to_owned()];
+        let groups = self.get("/apis").await.unwrap();
+        for group in groups["groups"].as_array().unwrap() {
+            let version = group["preferredVersion"]["groupVersion"].as_str().unwrap();
+            versions.push(format!("/apis/{version}"));
+        }
+        let mut found = BTreeSet::new();
+        for version in versions {
+            let resources = self.get(&version).await.unwrap_or_default();
+            for resource in resources["resources"].as_array().into_iter().flatten() {
+                found.extend(self.objects_of(&version, resource).await);
+            }
+        }
+        found
+    }
+
+    async fn objects_of(&self, version: &str, resource: &Value) -> Vec<String> {
+        let (name, kind) = (
+            resource["name"].as_str().unwrap(),
+            resource["kind"].as_str().unwrap(),
+        );
+        let verbs = resource["verbs"].as_array();
+        let can_list = verbs.is_some_and(|verbs| verbs.contains(&json!("list")));
+        if name.contains('/') || !can_list || DERIVED.contains(&kind) {
+            return Vec::new();
+        }
+        let list = self.get(&format!("{version}/{name}")).await.unwrap_or_default();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let label = |item: &Value| {
+            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
+            let name = item["metadata"]["name"].as_str().unwrap();
+            format!("{version} {kind} {namespace}/{name}")
+        };
+        items.iter().map(label).collect()
+    }
+
+    /// Waits until the cluster has exactly these objects.
+    pub(crate) async fn until_inventory(&self, expected: &BTreeSet<String>) {
+        let end = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            let found = self.inventory().await;
+            if found == *expected {
+                return;
+            }
+            let extra: Vec<_> = found.difference(expected).collect();
+            let lost: Vec<_> = expected.difference(&found).collect();
+            assert!(Instant::now() < end, "left behind: {extra:#?}, lost: {lost:#?}");
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+pub(crate) fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A pod with a connected proxy of a revision.
+pub(crate) fn proxy(name: &str, revision: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": {"istio.io/rev": revision}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    })
+}
