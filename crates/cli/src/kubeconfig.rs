@@ -27,12 +27,14 @@ pub(crate) struct ClusterFlags {
 }
 
 impl ClusterFlags {
+    /// Selects a context of a kubeconfig.
+    pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context }
+    }
+
     /// Creates a client.
     pub(crate) async fn client(&self) -> Result<Client, CliError> {
-        let mut config = self.config().await?;
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
-        Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
+        client_for(self.config().await?)
     }
 
     /// Returns the selected context.
@@ -40,7 +42,8 @@ impl ClusterFlags {
         self.context.as_deref()
     }
 
-    async fn config(&self) -> Result<Config, CliError> {
+    /// Reads the kubeconfig, as kubectl does.
+    pub(crate) async fn config(&self) -> Result<Config, CliError> {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Config::infer().await.map_err(|error| {
                 CliError::new(Kind::Cluster, chain(&error))
@@ -60,6 +63,13 @@ impl ClusterFlags {
             .await
             .map_err(unread)
     }
+}
+
+/// Creates a client with timeouts.
+pub(crate) fn client_for(mut config: Config) -> Result<Client, CliError> {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
+    Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
 }
 
 /// Runs a future to completion.

@@ -13,6 +13,7 @@ use mainstay_sim::auth::User;
 use mainstay_sim::clock::Instant;
 use mainstay_sim::{Cluster, Options as SimOptions, snapshot};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::injector::AdmitAll;
@@ -49,12 +50,7 @@ impl SimulatedCluster {
         options: &ClusterOptions,
         scenario: impl FnOnce(Self) -> F,
     ) -> Result<T, E> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .map_err(HarnessError::Runtime)?;
-        runtime.block_on(async {
+        paused_runtime()?.block_on(async {
             let cluster = Self::new(catalog, options).await?;
             scenario(cluster).await
         })
@@ -291,6 +287,15 @@ impl SimulatedCluster {
             namespace => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
         })
     }
+}
+
+/// Creates a single-threaded runtime with a paused clock.
+pub(crate) fn paused_runtime() -> Result<Runtime, HarnessError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .map_err(HarnessError::Runtime)
 }
 
 fn new_sim(options: &ClusterOptions) -> Cluster {

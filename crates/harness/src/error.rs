@@ -11,6 +11,9 @@ pub enum HarnessError {
     /// The catalog could not be read.
     #[error(transparent)]
     Catalog(#[from] mainstay_catalog::CatalogError),
+    /// The definitions of Istio could not be read.
+    #[error(transparent)]
+    Definitions(#[from] mainstay_cluster::definitions::DefinitionsError),
     /// The simulated API does not serve a kind.
     #[error("the embedded cluster does not serve {0}")]
     UnknownKind(String),

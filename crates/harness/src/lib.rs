@@ -1,5 +1,6 @@
 //! The operator on a simulated cluster: an embedded Kubernetes API with controllers, our definitions and
-//! istiods that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`.
+//! istiods that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`. [`Fleet`] runs the
+//! delivery controllers on several clusters.
 //!
 //! ```text
 //! SimulatedCluster::run(catalog, &options, async |cluster| {
@@ -14,6 +15,7 @@
 
 mod cluster;
 mod error;
+mod fleet;
 mod injector;
 mod operator;
 mod options;
@@ -21,6 +23,7 @@ mod time;
 
 pub use cluster::SimulatedCluster;
 pub use error::HarnessError;
+pub use fleet::{FIRST_TOKEN, FixedMetrics, Fleet, FleetConnector, FleetOptions, cluster_secret};
 pub use injector::{Injectors, injector_revision};
 pub use operator::RunningOperator;
 pub use options::{ClusterOptions, Speed};

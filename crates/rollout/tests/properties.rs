@@ -1,5 +1,7 @@
 //! Properties of division, placement, weights and names over random cases.
 
+#![allow(clippy::print_stdout, reason = "counts for proofs")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_rollout::{
@@ -9,11 +11,14 @@ use mainstay_testkit::{Random, case_count};
 
 const CASES: usize = 10_000;
 
-fn each_case(seed: u64, mut check: impl FnMut(&mut Random)) {
-    let mut random = Random::new(seed);
-    for _ in 0..case_count(CASES) {
+/// Checks a property with random cases; its number is the seed.
+fn each_case(property: u64, mut check: impl FnMut(&mut Random)) {
+    let mut random = Random::new(property);
+    let cases = case_count(CASES);
+    for _ in 0..cases {
         check(&mut random);
     }
+    println!("rollout property P{property}: {cases} cases");
 }
 
 fn shares(random: &mut Random) -> Vec<Share> {

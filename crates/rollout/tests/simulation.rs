@@ -61,6 +61,9 @@ const CLUSTERS: [&str; 4] = ["", "a", "b", "c"];
 /// Simulations of a debug build; each plans and checks about a hundred states.
 const SIMULATIONS: usize = 150;
 
+/// Rollouts in waves of a debug build.
+const WAVES: usize = 60;
+
 /// States in which an abort is requested, at most.
 const ABORT_STATES: usize = 120;
 
@@ -255,6 +258,9 @@ fn rollouts_survive_faults() {
         totals.plans += world.plans;
         totals.writes += world.writes;
     }
+    for property in ["P3", "P5", "P6", "P11"] {
+        println!("rollout property {property}: {} cases", totals.simulations);
+    }
     println!(
         "rollout simulation: seeds 0 to {}, {} simulations, {} states planned, {} writes checked",
         totals.simulations - 1,
@@ -322,6 +328,53 @@ fn an_abort_in_every_state_returns_without_a_dip() {
         }
     }
     println!("rollout aborts: {states} states");
+}
+
+/// Random aborts of a debug build.
+const ABORTS: usize = 60;
+
+/// P8 for random specs: replicas in every cluster stay, the strategy and the time of the abort differ.
+#[test]
+fn aborts_of_random_rollouts_return_without_a_dip() {
+    let cases = case_count(ABORTS) as u64;
+    for seed in 0..cases {
+        let mut random = Random::new(seed ^ 0xab0);
+        let clusters = 1 + random.below(4);
+        let rows = random_rows(&mut random, clusters);
+        let mut strategy = random_strategy(&mut random);
+        strategy["maxUnavailable"] = json!(0);
+        strategy["maxSurge"] = json!(*random.pick(&["1", "25%", "50%", "100%"]));
+        let specs = ["shop-v1", "shop-v2"].map(|name| spec(&[(name, &rows, 100)], &strategy));
+        let mut world = World::new(seed, specs[0].clone(), &CLUSTERS[..clusters]);
+        assert!(world.run_until_quiet(600), "{seed}");
+        let before = world.layout();
+        let floors = rows.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        world.floors = floors.collect();
+        world.set_spec(specs[1].clone());
+        for _ in 0..random.below(80) {
+            let (_, requeue) = world.reconcile();
+            if requeue != Requeue::Immediately {
+                world.tick(1);
+            }
+        }
+        let rollout = world.deployment.status.rollout.clone();
+        let is_over = rollout.is_some_and(|rollout| rollout.completed_at.is_some());
+        world.request(if is_over {
+            ActionVerb::Rollback
+        } else {
+            ActionVerb::Abort
+        });
+        assert!(finish(&mut world), "{seed}: {:?} {strategy}", world.layout());
+        world.check_rest();
+        assert!(
+            world.violations.is_empty(),
+            "{seed} {strategy}: {:#?}",
+            world.violations
+        );
+        assert_eq!(world.layout(), before, "{seed} {strategy}");
+        assert_eq!(world.deployment.status.phase, DeploymentPhase::Aborted, "{seed}");
+    }
+    println!("rollout property P8: {cases} cases");
 }
 
 /// A broken revision is rolled back by the deadline.
@@ -401,20 +454,22 @@ fn waves(seed: u64, limit: &str) -> World {
 #[test]
 fn waves_limit_concurrent_clusters() {
     let mut plans = 0;
-    for seed in 0..case_count(20) as u64 {
-        for (limit, number) in [("1", 1), ("2", 2), ("50%", 2)] {
-            let mut world = waves(seed, limit);
-            world.concurrency = Some(number);
-            assert!(world.run_until_quiet(1500), "{seed} {limit}");
-            assert!(
-                world.violations.is_empty(),
-                "{seed} {limit}: {:#?}",
-                world.violations
-            );
-            assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy);
-            plans += world.plans;
-        }
+    let limits = [("1", 1), ("2", 2), ("50%", 2)];
+    let cases = case_count(WAVES) as u64;
+    for seed in 0..cases {
+        let (limit, number) = limits[seed as usize % limits.len()];
+        let mut world = waves(seed, limit);
+        world.concurrency = Some(number);
+        assert!(world.run_until_quiet(1500), "{seed} {limit}");
+        assert!(
+            world.violations.is_empty(),
+            "{seed} {limit}: {:#?}",
+            world.violations
+        );
+        assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy);
+        plans += world.plans;
     }
+    println!("rollout property P9: {cases} cases");
     println!("rollout waves: {plans} states");
 }
 

@@ -1,6 +1,8 @@
 //! Proof of application delivery: one row per claim. A claim without a test is "not measured", which does not
 //! pass.
 
+mod comparison;
+
 use std::process::Stdio;
 
 use anyhow::{Context, anyhow, bail};
@@ -21,6 +23,9 @@ const FAULT_SCENARIOS: [&str; 6] = [
     "deletion",
 ];
 
+/// Cases of each property in the full proof.
+const FULL_CASES: &str = "10000";
+
 /// Longest accepted planning time, in milliseconds.
 const MAX_PLAN_MILLIS: f64 = 20.0;
 
@@ -29,6 +34,8 @@ struct Sessions {
     planner: Ran,
     fleet: Ran,
     gate: Ran,
+    rules: Ran,
+    commands: Ran,
 }
 
 impl Sessions {
@@ -42,15 +49,37 @@ impl Sessions {
             "properties",
             "--test",
             "simulation",
+            "--test",
+            "features",
+            "--test",
+            "documents",
+            "--test",
+            "timeline",
         ];
         let fleet = ["test", "--workspace", "--test", "rollout_fleet"];
         let gate = ["test", "--workspace", "--test", "kubeconfigs"];
+        let rules = [
+            "test",
+            "--workspace",
+            "--test",
+            "delivery",
+            "--",
+            "delivery_definitions_simulated",
+        ];
+        let commands = ["test", "--workspace", "--test", "rollout"];
+        let cases: &[(&str, &str)] = if quick {
+            &[]
+        } else {
+            &[("MAINSTAY_CASES", FULL_CASES)]
+        };
         let shown = ["--", "--show-output"];
         let profile: &[&str] = if quick { &[] } else { &["--release"] };
         Self {
-            planner: Session::run(&[&planner, profile, &shown].concat(), &[]),
+            planner: Session::run(&[&planner, profile, &shown].concat(), cases),
             fleet: Session::run(&[&fleet, profile, &shown].concat(), share(quick)),
             gate: Session::run(&[gate.as_slice(), &shown].concat(), &[]),
+            rules: Session::run(&rules, &[]),
+            commands: Session::run(&[commands.as_slice(), &shown].concat(), &[]),
         }
     }
 
@@ -59,6 +88,8 @@ impl Sessions {
             Program::Planner => &self.planner,
             Program::Fleet => &self.fleet,
             Program::Gate => &self.gate,
+            Program::Rules => &self.rules,
+            Program::Commands => &self.commands,
         }
     }
 }
@@ -69,6 +100,8 @@ enum Program {
     Planner,
     Fleet,
     Gate,
+    Rules,
+    Commands,
 }
 
 /// A claim that tests decide.
@@ -110,21 +143,76 @@ const CLAIMS: &[Claim] = &[
         tests: &[],
     },
     Claim {
-        text: "properties P1 to P11, and planted defects",
-        goal: "10,000 cases each; every defect caught",
+        text: "aborts in every state of a rollout, deletion, and planted defects",
+        goal: "no dip, nothing left; every defect caught",
         program: Program::Planner,
         tests: &[
-            "division_is_complete_and_monotone",
-            "steps_are_monotone_and_reach_the_target",
-            "weights_sum_to_100_over_available_revisions",
-            "rendezvous_hashing_moves_only_necessary_keys",
-            "names_are_valid_and_distinct",
-            "rollouts_survive_faults",
             "an_abort_in_every_state_returns_without_a_dip",
-            "waves_limit_concurrent_clusters",
             "deletion_leaves_nothing",
             "every_property_catches_its_defect",
         ],
+    },
+    Claim {
+        text: "header routes, mirrored requests, several routes or ingresses, three live revisions",
+        goal: "each only as long as it is asked for",
+        program: Program::Planner,
+        tests: &[
+            "previews_and_mirrored_requests_last_as_long_as_the_rollout",
+            "several_routes_and_ingresses_per_application",
+            "three_revisions_share_the_traffic",
+            "weights_are_computed_per_cluster",
+        ],
+    },
+    Claim {
+        text: "waves with soak, progress deadline, failover opt-in, rollback window, autoscalers",
+        goal: "as configured, never by default",
+        program: Program::Planner,
+        tests: &[
+            "a_wave_soaks_before_the_next_one_starts",
+            "a_broken_revision_is_rolled_back",
+            "failover_is_opt_in_and_only_for_placements_by_labels",
+            "a_rollback_within_its_window_starts_no_pod",
+            "unset_replicas_are_left_to_an_autoscaler",
+        ],
+    },
+    Claim {
+        text: "the proposal's documents verbatim, KubeVela's kinds; invalid documents",
+        goal: "accepted; rejected with line and remedy",
+        program: Program::Planner,
+        tests: &[
+            "the_proposals_documents_are_read_verbatim",
+            "kubevelas_kinds_are_converted",
+            "errors_name_the_line_and_the_remedy",
+            "two_replaced_revisions_at_once_are_a_condition",
+            "a_missing_revision_is_a_condition_until_it_appears",
+        ],
+    },
+    Claim {
+        text: "commands: plan, apply, status, watch, actions, cluster add, check and list",
+        goal: "stored output; real controllers' rules",
+        program: Program::Commands,
+        tests: &[
+            "plans_are_shown_over_time",
+            "documents_are_applied_once",
+            "invalid_documents_are_rejected",
+            "actions_are_accepted_by_the_planner",
+            "clusters_are_added_and_checked",
+            "an_account_is_created_in_the_other_cluster",
+            "hostile_kubeconfigs_are_not_added",
+            "every_command_has_help_with_examples",
+        ],
+    },
+    Claim {
+        text: "validation by the schema and its CEL rules",
+        goal: "each rule rejects the object it is meant for",
+        program: Program::Rules,
+        tests: &["delivery_definitions_simulated"],
+    },
+    Claim {
+        text: "mainstay demo rollout: a canary that is aborted and one that goes through",
+        goal: "stored output of 80 columns, no terminal",
+        program: Program::Commands,
+        tests: &["the_rollout_demo_tells_its_story"],
     },
     Claim {
         text: "a dead cluster, on the simulator",
@@ -190,12 +278,6 @@ const CLAIMS: &[Claim] = &[
         program: Program::Fleet,
         tests: &["one_deployment_in_the_host_cluster", "the_proposal_end_to_end"],
     },
-    Claim {
-        text: "the comparison table of docs/rollout.md",
-        goal: "a named test per row",
-        program: Program::Fleet,
-        tests: &[],
-    },
 ];
 
 /// Returns all rows.
@@ -208,9 +290,57 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         &sessions.fleet,
         quick,
     ));
+    rows.push(properties(&sessions.planner, quick));
+    rows.push(comparison::row(&sessions));
     rows.extend(planning_rows());
     rows
 }
+
+/// Properties P1 to P11 with the smallest number of cases of any of them.
+fn properties(planner: &Ran, quick: bool) -> Row {
+    let text = "properties P1 to P11";
+    let goal = if quick {
+        "a sample of cases each"
+    } else {
+        "10,000 cases each"
+    };
+    let ran = match planner {
+        Ok(ran) => ran,
+        Err(error) => return Row::not_measured(text, goal, RowKind::Correctness, error),
+    };
+    let least: usize = if quick {
+        1
+    } else {
+        FULL_CASES.parse().unwrap_or(usize::MAX)
+    };
+    let cases: Vec<usize> = (1..=11)
+        .filter_map(|number| {
+            let line = ran.after(&format!("rollout property P{number}: "))?;
+            line.split(' ').next()?.parse().ok()
+        })
+        .collect();
+    let passed = PROPERTY_TESTS.iter().filter(|test| ran.passed(test)).count();
+    let smallest = cases.iter().min().copied().unwrap_or_default();
+    let figure = format!(
+        "{} properties, at least {smallest} cases each; {passed} of {} tests passed",
+        cases.len(),
+        PROPERTY_TESTS.len()
+    );
+    let holds = cases.len() == 11 && smallest >= least && passed == PROPERTY_TESTS.len();
+    Row::correct(text, figure, goal, holds)
+}
+
+/// Tests that check P1 to P11.
+const PROPERTY_TESTS: [&str; 8] = [
+    "division_is_complete_and_monotone",
+    "steps_are_monotone_and_reach_the_target",
+    "weights_sum_to_100_over_available_revisions",
+    "rendezvous_hashing_moves_only_necessary_keys",
+    "names_are_valid_and_distinct",
+    "rollouts_survive_faults",
+    "aborts_of_random_rollouts_return_without_a_dip",
+    "waves_limit_concurrent_clusters",
+];
 
 impl Claim {
     fn row(&self, sessions: &Sessions) -> Row {

@@ -1,12 +1,15 @@
-//! `mainstay demo`: runs an upgrade of a mesh on a simulated cluster and prints the commands a user would run
-//! on a real one. Operator, charts, planner and output are real; only the cluster is simulated.
+//! `mainstay demo`: runs an upgrade of a mesh on a simulated cluster, or rollouts on several, and prints the
+//! commands a user would run on real ones. Operator, charts, planner and output are real; only the clusters are
+//! simulated.
 
 mod cluster;
 mod fixtures;
 mod outcome;
 mod printer;
+mod rollout;
 mod steps;
 
+use std::future::Future;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -27,9 +30,28 @@ use printer::Printer;
   mainstay demo --speed 5                      # slower
   mainstay demo -o json | jq -r .event         # one line per event
   mainstay demo --manifests > demo.yaml        # the same objects, for a real cluster
+  mainstay demo rollout                        # two canaries over three clusters
 
 Needs no cluster, files or network, and writes nothing. Press Ctrl-C to stop.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    story: Option<Story>,
+
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Story {
+    /// Run two canaries over three simulated clusters: one fails its analysis, one goes through
+    #[command(after_help = rollout::EXAMPLES)]
+    Rollout(CommonArgs),
+}
+
+/// Arguments of every demo.
+#[derive(clap::Args)]
+struct CommonArgs {
     /// Speed of the simulated clock relative to the wall clock
     #[arg(long, default_value_t = 20.0, value_name = "FACTOR", value_parser = speed)]
     speed: f64,
@@ -60,6 +82,13 @@ fn speed(text: &str) -> Result<f64, FlagError> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    match &args.story {
+        None => run_upgrade(&args.common),
+        Some(Story::Rollout(common)) => rollout::run(common),
+    }
+}
+
+fn run_upgrade(args: &CommonArgs) -> Result<(), CliError> {
     if args.manifests {
         return print(fixtures::manifests()?.as_bytes());
     }
@@ -70,17 +99,30 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         leader_elect: true,
         ..ClusterOptions::default()
     };
-    let printer = Printer::new(args.output == Format::Json, args.speed, options.start);
+    let printer = args.printer(options.start);
     SimulatedCluster::run(catalog, &options, |stage| play(DemoCluster::new(stage, printer)))
 }
 
-/// Runs until the end or a signal.
+impl CommonArgs {
+    fn printer(&self, start: Timestamp) -> Printer {
+        Printer::new(self.output == Format::Json, self.speed, start)
+    }
+}
+
 async fn play(cluster: DemoCluster) -> Result<(), CliError> {
+    until_signal(steps::run(&cluster), &cluster.printer).await
+}
+
+/// Runs until the end or a signal.
+async fn until_signal(
+    steps: impl Future<Output = Result<(), CliError>>,
+    printer: &Printer,
+) -> Result<(), CliError> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        done = steps::run(&cluster) => done,
-        _ = interrupt.recv() => cluster.printer.stopped(),
-        _ = terminate.recv() => cluster.printer.stopped(),
+        done = steps => done,
+        _ = interrupt.recv() => printer.stopped(),
+        _ = terminate.recv() => printer.stopped(),
     }
 }
 

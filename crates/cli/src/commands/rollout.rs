@@ -1,7 +1,7 @@
 //! `mainstay rollout`: plans, applies, shows and controls deployments of several revisions over several
 //! clusters.
 
-mod action;
+pub(crate) mod action;
 pub(crate) mod api;
 mod apply;
 pub(crate) mod documents;
@@ -12,6 +12,7 @@ mod status;
 mod undo;
 #[cfg(feature = "simulator")]
 mod validate;
+mod warnings;
 mod watch;
 
 use crate::error::CliError;
@@ -49,6 +50,8 @@ enum Command {
     Resume(Box<action::ResumeArgs>),
     /// Return a running rollout to the state before it
     Abort(Box<action::AbortArgs>),
+    /// Start an aborted rollout again
+    Retry(Box<action::RetryArgs>),
     /// Return to the state before the last rollout, or to a revision
     Undo(Box<undo::Args>),
 }
@@ -64,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         Command::Pause(it) => block_on(action::pause(it)),
         Command::Resume(it) => block_on(action::resume(it)),
         Command::Abort(it) => block_on(action::abort(it)),
+        Command::Retry(it) => block_on(action::retry(it)),
         Command::Undo(it) => block_on(undo::run(it)),
     }
 }

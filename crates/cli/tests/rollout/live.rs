@@ -260,6 +260,8 @@ async fn actions_are_accepted_by_the_planner() {
     let mut shop = Shop::paused();
     printed.push_str(&act(&host, &mut shop, &["rollout", "abort", "shop"]).await);
     assert_eq!(shop.phase(), DeploymentPhase::Aborted);
+    printed.push_str(&act(&host, &mut shop, &["rollout", "retry", "shop"]).await);
+    assert_eq!(shop.phase(), DeploymentPhase::Paused, "at its first pause again");
     check("actions", &printed);
 }
 
@@ -272,7 +274,10 @@ async fn actions_that_do_not_fit_are_rejected() {
             Shop::paused(),
             &["resume", "promote --step 3", "pause --wait 1ms"][..],
         ),
-        (Shop::deployed(), &["promote", "pause", "resume", "abort", "undo"]),
+        (
+            Shop::deployed(),
+            &["promote", "pause", "resume", "abort", "retry", "undo"],
+        ),
     ];
     for (shop, commands) in &mut states {
         host.store(&shop.object(1)).await;

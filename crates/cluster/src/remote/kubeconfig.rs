@@ -1,10 +1,13 @@
 //! The strict gate for kubeconfigs: a type of our own that names everything that is accepted.
 
 mod read;
+mod select;
+mod text;
 
 use std::fmt;
 
 use super::address::{AddressError, AddressPolicy};
+pub use select::ContextSelection;
 
 /// Largest accepted text.
 pub(super) const MAX_BYTES: usize = 256 << 10;
@@ -45,6 +48,12 @@ pub enum Credential {
 pub struct SecretBytes(pub(super) Vec<u8>);
 
 impl SecretBytes {
+    /// Wraps bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// Returns the bytes.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
@@ -177,5 +186,27 @@ impl Kubeconfig {
     /// Reads the text of a kubeconfig. Every entry must be acceptable, not only the current one.
     pub fn parse(text: &[u8], policy: AddressPolicy) -> Result<Self, KubeconfigError> {
         read::parse(text, policy)
+    }
+
+    /// Reads one context of a kubeconfig that may contain others. Only the cluster and the user that it names
+    /// must be acceptable; `extensions` are ignored, because [`Kubeconfig::to_text`] does not write them.
+    pub fn parse_context(
+        text: &[u8],
+        selection: &ContextSelection<'_>,
+        policy: AddressPolicy,
+    ) -> Result<Self, KubeconfigError> {
+        select::parse_context(text, selection, policy)
+    }
+
+    /// Returns the certificates of a PEM text in DER form, or `None` if it contains anything else.
+    #[must_use]
+    pub fn authorities_from_pem(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+        super::pem::blocks(text, |label| label == "CERTIFICATE")
+    }
+
+    /// Returns a kubeconfig with this server, these authorities and this credential, and nothing else.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text::to_text(self)
     }
 }

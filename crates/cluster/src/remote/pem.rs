@@ -30,3 +30,17 @@ pub(super) fn blocks(text: &[u8], accepts: impl Fn(&str) -> bool) -> Option<Vec<
     }
     (open.is_none() && !blocks.is_empty() && blocks.iter().all(|block| !block.is_empty())).then_some(blocks)
 }
+
+/// Returns a certificate in PEM form.
+pub(super) fn certificate(der: &[u8]) -> String {
+    let body = STANDARD.encode(der);
+    let mut text = format!("{BEGIN}CERTIFICATE{DASHES}\n");
+    for (index, character) in body.chars().enumerate() {
+        if index > 0 && index % 64 == 0 {
+            text.push('\n');
+        }
+        text.push(character);
+    }
+    text.push_str(&format!("\n{END}CERTIFICATE{DASHES}\n"));
+    text
+}

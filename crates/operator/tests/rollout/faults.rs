@@ -3,10 +3,12 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use mainstay_harness::SimulatedCluster;
 use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::snapshot;
 use serde_json::Value;
@@ -134,7 +136,7 @@ impl fmt::Display for InjectedFault {
 type Counts = Vec<(String, u64, u64)>;
 
 fn counts(fleet: &Fleet) -> Counts {
-    let count = |(name, cluster): (&String, &mainstay_harness::SimulatedCluster)| {
+    let count = |(name, cluster): (&String, &Arc<SimulatedCluster>)| {
         let counts = cluster.sim().with(|state| state.faults.counts(CLIENT));
         (name.clone(), counts.requests, counts.watches)
     };
@@ -199,7 +201,7 @@ const TIMED: [&str; 10] = [
     "managedFields",
 ];
 
-fn final_state(cluster: &mainstay_harness::SimulatedCluster) -> FinalState {
+fn final_state(cluster: &Arc<SimulatedCluster>) -> FinalState {
     let mut objects = cluster.sim().with(|state| snapshot::dump(state));
     objects.iter_mut().for_each(without_times);
     objects.retain(|object| object["kind"] != "CustomResourceDefinition");

@@ -9,7 +9,6 @@
     reason = "a panic is how a test fails, and files to compare with"
 )]
 
-mod connector;
 mod faults;
 #[path = "../support/final_state.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use mainstay_operator::delivery::MetricResult;
+use mainstay_harness::cluster_secret;
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::{Value, json};
 
-use crate::connector::secret;
 use crate::fleet::Fleet;
 use crate::objects::{self, DEPLOYMENT, NAMESPACE, deployment_of, with_traffic};
 use crate::run;
@@ -327,7 +326,7 @@ fn a_rotated_secret_is_used() {
                 condition(&cluster, "Ready") == "False/CredentialRejected"
             })
             .await;
-        let rotated = secret(NAMESPACE, "east", "token-2");
+        let rotated = cluster_secret(NAMESPACE, "east", "token-2");
         let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/kubeconfig-east");
         fleet
             .host()
@@ -519,18 +518,12 @@ fn canary(weights: &[(&str, u32)], places: &[(&str, &[(&str, u32)])], on_no_data
 
 async fn canary_to_v2(fleet: &mut Fleet, metric: Option<f64>, on_no_data: &str) {
     fleet.record_two_revisions().await;
-    *fleet.metrics.0.lock().unwrap() = MetricResult {
-        value: Some(1.0),
-        samples: None,
-    };
+    fleet.metrics.set(Some(1.0));
     let (template, deployment) = canary(&[(V1, 100)], &[(V1, &[("east", 4)])], on_no_data);
     fleet.create(&template).await;
     fleet.create(&deployment).await;
     fleet.until_phase("Healthy").await;
-    *fleet.metrics.0.lock().unwrap() = MetricResult {
-        value: metric,
-        samples: None,
-    };
+    fleet.metrics.set(metric);
     let (_, next) = canary(&[(V2, 100)], &[(V2, &[("east", 4)])], on_no_data);
     fleet.set_spec(DEPLOYMENTS, &next).await;
 }
@@ -581,10 +574,7 @@ fn a_canary_without_data_waits_or_fails_by_its_policy() {
             })
             .await;
         assert!(weights(&fleet, "east").contains(&(V1.to_owned(), 80)));
-        *fleet.metrics.0.lock().unwrap() = MetricResult {
-            value: Some(1.0),
-            samples: None,
-        };
+        fleet.metrics.set(Some(1.0));
         fleet.until_phase("Healthy").await;
     });
     run(async {
@@ -605,10 +595,7 @@ fn a_change_halfway_is_planned_again() {
                 weights(fleet, "east").contains(&(V2.to_owned(), 20))
             })
             .await;
-        *fleet.metrics.0.lock().unwrap() = MetricResult {
-            value: Some(1.0),
-            samples: None,
-        };
+        fleet.metrics.set(Some(1.0));
         let (_, back) = canary(&[(V1, 100)], &[(V1, &[("east", 4)])], "Pause");
         fleet.set_spec(DEPLOYMENTS, &back).await;
         fleet.until_phase("Healthy").await;

@@ -154,12 +154,12 @@ fn is_lost(snapshot: &Snapshot, view: &ClusterView) -> bool {
     view.unreachable_since.is_some_and(is_overdue)
 }
 
-/// Clusters that the deployment uses: they keep their place.
+/// Returns the clusters of the last target: they keep their place. Those of the stable state do not, or a
+/// cluster that returns after a failover would take its workloads back at once.
 fn current_clusters(deployment: &ApplicationDeployment) -> BTreeSet<String> {
     let rollout = deployment.status.rollout.iter();
-    let allocations = rollout.flat_map(|rollout| [&rollout.target, &rollout.stable]);
-    allocations
-        .flat_map(|allocation| &allocation.placement)
+    rollout
+        .flat_map(|rollout| &rollout.target.placement)
         .flat_map(|placement| &placement.clusters)
         .map(|cluster| cluster.cluster_name.clone())
         .collect()

@@ -91,6 +91,14 @@ impl Printer {
         print_styled(&format!("{}{words}\n", self.stamp(now)))
     }
 
+    /// Prints a line of a command's output, or its data.
+    pub(super) fn line(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
+        if self.json {
+            return self.event(now, what, json!({"data": data}));
+        }
+        print_styled(&format!("{}{text}\n", self.stamp(now)))
+    }
+
     /// Prints the output of a command, or its data.
     pub(super) fn page(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
         if self.json {

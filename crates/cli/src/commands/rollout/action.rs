@@ -1,4 +1,4 @@
-//! `mainstay rollout promote`, `pause`, `resume` and `abort`: each creates a `DeploymentAction` after
+//! `mainstay rollout promote`, `pause`, `resume`, `abort` and `retry`: each creates a `DeploymentAction` after
 //! checking that it fits the state of the rollout.
 
 use std::time::Duration;
@@ -103,6 +103,18 @@ pub(crate) struct AbortArgs {
     common: Common,
 }
 
+/// Arguments of `rollout retry`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay rollout retry example-app-deploy
+  mainstay rollout retry example-app-deploy --wait 30s
+
+Starts a rollout again that was aborted, or continues one that a failure paused. The spec stays as it is.")]
+pub(crate) struct RetryArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
 pub(super) async fn promote(args: &PromoteArgs) -> Result<(), CliError> {
     let verb = if args.full {
         ActionVerb::PromoteFull
@@ -129,6 +141,10 @@ pub(super) async fn resume(args: &ResumeArgs) -> Result<(), CliError> {
 
 pub(super) async fn abort(args: &AbortArgs) -> Result<(), CliError> {
     Request::new(&args.common, ActionVerb::Abort).run().await
+}
+
+pub(super) async fn retry(args: &RetryArgs) -> Result<(), CliError> {
+    Request::new(&args.common, ActionVerb::Retry).run().await
 }
 
 /// One request to a rollout.
@@ -266,7 +282,8 @@ impl<'a> Request<'a> {
     }
 }
 
-fn action_object(spec: &ActionSpec, namespace: &str) -> serde_json::Value {
+/// Returns the object of an action, with a generated name.
+pub(crate) fn action_object(spec: &ActionSpec, namespace: &str) -> serde_json::Value {
     json!({
         "apiVersion": API_VERSION,
         "kind": "DeploymentAction",

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::api::{Delivery, FIELD_MANAGER, ScopeFlags, call, rejected};
 use super::documents::{FileFlags, Located, read};
 use super::flags::DryRun;
+use super::warnings;
 use crate::commands::print_styled;
 use crate::commands::revision::{Format, structured};
 use crate::error::{CliError, Kind, chain};
@@ -49,6 +50,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     let mut objects = read(&args.files)?;
     super::validate_documents(&objects).await?;
+    warnings::check_weights(&mut objects);
     let mut report = Report::new(args.output);
     if args.dry_run == Some(DryRun::Client) {
         for object in &mut objects {
@@ -62,6 +64,7 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     for object in &mut objects {
         set_namespace(object, args.scope.namespace.as_deref(), Some(&delivery.namespace))?;
     }
+    warnings::check_references(&delivery, &mut objects).await;
     // Nothing is written unless the server accepts every document.
     let mut versions = Vec::new();
     for object in &objects {
@@ -225,7 +228,7 @@ impl Report {
             return Ok(());
         }
         let mut text = String::new();
-        for change in &located.changes {
+        for change in located.changes.iter().chain(&located.warnings) {
             let _ = writeln!(text, "{WARNING}{}{WARNING:#}: {change}", located.reference());
         }
         let name = object.pointer("/metadata/name").and_then(Value::as_str);

@@ -36,6 +36,8 @@ pub(crate) struct Located {
     pub(crate) object: Value,
     /// What was changed to get there, one sentence each.
     pub(crate) changes: Vec<String>,
+    /// What is valid but probably not meant, one sentence each.
+    pub(crate) warnings: Vec<String>,
     file: String,
     text: std::sync::Arc<str>,
     position: Position,
@@ -230,6 +232,7 @@ fn parse(file: &str, bytes: Vec<u8>) -> Result<Vec<Located>, CliError> {
     let located = |object: NormalizedObject| Located {
         object: object.object,
         changes: object.changes,
+        warnings: Vec::new(),
         file: file.to_owned(),
         text: text.clone(),
         position: object.position,

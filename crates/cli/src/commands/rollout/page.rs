@@ -14,7 +14,7 @@ use crate::ui::table;
 pub(super) const HOST: &str = "(host)";
 
 /// Returns the name of a cluster as it is printed.
-pub(super) fn cluster_name(name: &str) -> &str {
+pub(crate) fn cluster_name(name: &str) -> &str {
     if name.is_empty() { HOST } else { name }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn step_count(deployment: &ApplicationDeployment) -> usize {
 }
 
 /// Formats the status of one deployment.
-pub(super) fn page(deployment: &ApplicationDeployment) -> String {
+pub(crate) fn page(deployment: &ApplicationDeployment) -> String {
     let status = &deployment.status;
     let mut out = head(deployment);
     out.push_str(&placement(status));
@@ -231,9 +231,9 @@ fn hint(deployment: &ApplicationDeployment) -> Option<String> {
         DeploymentPhase::Paused => Some(format!(
             "run `mainstay rollout promote {name} -n {namespace}` to continue, or `abort` to return"
         )),
-        DeploymentPhase::Aborted => {
-            Some("change the spec to start another rollout, or retry with a DeploymentAction".to_owned())
-        }
+        DeploymentPhase::Aborted => Some(format!(
+            "change the spec, or run `mainstay rollout retry {name} -n {namespace}` to start again"
+        )),
         _ => None,
     }
 }

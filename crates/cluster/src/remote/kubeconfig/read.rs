@@ -11,7 +11,7 @@ use super::{Credential, Kubeconfig, KubeconfigError, MAX_BYTES, Rejection, Secre
 use crate::remote::address::{AddressPolicy, check_host};
 use crate::remote::pem;
 
-type Result<T> = std::result::Result<T, KubeconfigError>;
+pub(super) type Result<T> = std::result::Result<T, KubeconfigError>;
 
 /// Keys of a mapping: accepted ones, and known ones that are rejected.
 struct Keys {
@@ -99,7 +99,7 @@ pub(super) fn parse(text: &[u8], policy: AddressPolicy) -> Result<Kubeconfig> {
 }
 
 /// Returns the only document of the text. Errors of the parser quote the text, so they are dropped.
-fn read_document(text: &[u8]) -> Result<Map> {
+pub(super) fn read_document(text: &[u8]) -> Result<Map> {
     let text = std::str::from_utf8(text).map_err(|_| KubeconfigError::Syntax)?;
     let documents = parse_spanned(text, &Budget::default()).map_err(|_| KubeconfigError::Syntax)?;
     let [document] = documents.as_slice() else {
@@ -132,7 +132,7 @@ fn is_plain(document: &Document<'_>, node: &Node<'_>) -> bool {
     is_distinct && node.anchor.is_none() && node.tag.is_none()
 }
 
-fn wrong_type(path: impl Into<String>, expected: &'static str) -> KubeconfigError {
+pub(super) fn wrong_type(path: impl Into<String>, expected: &'static str) -> KubeconfigError {
     KubeconfigError::WrongType {
         path: path.into(),
         expected,
@@ -155,7 +155,7 @@ fn check_keys(map: &Map, keys: &Keys, path: &str) -> Result<()> {
     Ok(())
 }
 
-fn mapping<'a>(value: &'a Value, path: &str) -> Result<&'a Map> {
+pub(super) fn mapping<'a>(value: &'a Value, path: &str) -> Result<&'a Map> {
     value.as_map().ok_or_else(|| wrong_type(path, "a mapping"))
 }
 
@@ -169,11 +169,11 @@ fn optional_text(map: &Map, key: &'static str, path: &str) -> Result<Option<Stri
     }
 }
 
-fn required_text(map: &Map, key: &'static str, path: &str) -> Result<String> {
+pub(super) fn required_text(map: &Map, key: &'static str, path: &str) -> Result<String> {
     optional_text(map, key, path)?.ok_or_else(|| KubeconfigError::Missing(format!("{path}.{key}")))
 }
 
-fn expect_text(root: &Map, path: &'static str, expected: &'static str) -> Result<()> {
+pub(super) fn expect_text(root: &Map, path: &'static str, expected: &'static str) -> Result<()> {
     if required_text(root, path, "kubeconfig")? == expected {
         Ok(())
     } else {
@@ -219,7 +219,7 @@ fn resolve<T: Clone>(
     found.ok_or(KubeconfigError::Unresolved { path, list })
 }
 
-fn read_cluster(map: &Map, path: &str, policy: AddressPolicy) -> Result<(String, Vec<Vec<u8>>)> {
+pub(super) fn read_cluster(map: &Map, path: &str, policy: AddressPolicy) -> Result<(String, Vec<Vec<u8>>)> {
     check_keys(map, &CLUSTER, path)?;
     let server = required_text(map, "server", path)?;
     check_server(&server, &format!("{path}.server"), policy)?;
@@ -256,7 +256,7 @@ fn decode(text: &str, path: &str, key: &'static str) -> Result<Vec<u8>> {
     decoded.map_err(|_| KubeconfigError::Base64(format!("{path}.{key}")))
 }
 
-fn read_user(map: &Map, path: &str) -> Result<Credential> {
+pub(super) fn read_user(map: &Map, path: &str) -> Result<Credential> {
     check_keys(map, &USER, path)?;
     let token = optional_text(map, "token", path)?;
     let certificate = optional_text(map, "client-certificate-data", path)?;
@@ -300,12 +300,12 @@ fn read_certificate(certificate: &str, key: &str, path: &str) -> Result<Credenti
 
 /// A context.
 #[derive(Clone)]
-struct Context {
-    cluster: String,
-    user: String,
+pub(super) struct Context {
+    pub(super) cluster: String,
+    pub(super) user: String,
 }
 
-fn read_context(map: &Map, path: &str) -> Result<Context> {
+pub(super) fn read_context(map: &Map, path: &str) -> Result<Context> {
     check_keys(map, &CONTEXT, path)?;
     optional_text(map, "namespace", path)?;
     Ok(Context {

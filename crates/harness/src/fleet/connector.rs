@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::{Request, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use mainstay_cluster::remote::{AddressPolicy, Credential, Kubeconfig, RemoteError};
@@ -19,25 +20,34 @@ use tower_service::Service;
 
 /// What a cluster accepts.
 #[derive(Clone)]
-pub(crate) struct Gate {
+struct Gate {
     client: Client,
     token: String,
     is_dead: bool,
 }
 
-/// Clusters by server.
+/// Connects to simulated clusters by their server; clones share the clusters.
 #[derive(Clone, Default)]
-pub(crate) struct FleetConnector {
-    gates: Arc<Mutex<BTreeMap<String, Gate>>>,
+pub struct FleetConnector {
+    gates: Arc<Mutex<Gates>>,
+}
+
+type Gates = BTreeMap<String, Gate>;
+
+impl std::fmt::Debug for FleetConnector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FleetConnector")
+    }
 }
 
 /// The server of a cluster.
-pub(crate) fn server(name: &str) -> String {
+fn server(name: &str) -> String {
     format!("https://{name}.example.com:6443")
 }
 
-/// The Secret of a cluster.
-pub(crate) fn secret(namespace: &str, name: &str, token: &str) -> Value {
+/// Returns the Secret of a cluster, whose kubeconfig holds `token`.
+#[must_use]
+pub fn cluster_secret(namespace: &str, name: &str, token: &str) -> Value {
     let pem = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n";
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "main",
@@ -54,21 +64,34 @@ pub(crate) fn secret(namespace: &str, name: &str, token: &str) -> Value {
 }
 
 impl FleetConnector {
-    pub(crate) fn add(&self, name: &str, client: Client, token: &str) {
+    /// Adds a cluster that accepts `token`.
+    pub fn add(&self, name: &str, client: Client, token: &str) {
         let gate = Gate {
             client,
             token: token.to_owned(),
             is_dead: false,
         };
-        self.gates.lock().unwrap().insert(server(name), gate);
+        self.gates().insert(server(name), gate);
     }
 
-    pub(crate) fn set_dead(&self, name: &str, is_dead: bool) {
-        self.gates.lock().unwrap().get_mut(&server(name)).unwrap().is_dead = is_dead;
+    /// Sets whether a cluster accepts requests without a response.
+    pub fn set_dead(&self, name: &str, is_dead: bool) {
+        self.change(name, |gate| gate.is_dead = is_dead);
     }
 
-    pub(crate) fn set_token(&self, name: &str, token: &str) {
-        token.clone_into(&mut self.gates.lock().unwrap().get_mut(&server(name)).unwrap().token);
+    /// Sets the only token that a cluster accepts.
+    pub fn set_token(&self, name: &str, token: &str) {
+        self.change(name, |gate| token.clone_into(&mut gate.token));
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Gate)) {
+        if let Some(gate) = self.gates().get_mut(&server(name)) {
+            change(gate);
+        }
+    }
+
+    fn gates(&self) -> MutexGuard<'_, Gates> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,9 +101,9 @@ impl Connector for FleetConnector {
             return Err(RemoteError::Credential);
         };
         let service = GatedService {
-            gates: self.gates.clone(),
+            connector: self.clone(),
             server: kubeconfig.server.clone(),
-            token: String::from_utf8(token.expose().to_vec()).unwrap(),
+            token: String::from_utf8_lossy(token.expose()).into_owned(),
         };
         Ok(Client::new(service, "default"))
     }
@@ -92,7 +115,7 @@ impl Connector for FleetConnector {
 
 #[derive(Clone)]
 struct GatedService {
-    gates: Arc<Mutex<BTreeMap<String, Gate>>>,
+    connector: FleetConnector,
     server: String,
     token: String,
 }
@@ -109,7 +132,7 @@ impl Service<Request<Body>> for GatedService {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let gate = self.gates.lock().unwrap().get(&self.server).cloned();
+        let gate = self.connector.gates().get(&self.server).cloned();
         let token = self.token.clone();
         Box::pin(async move {
             let Some(gate) = gate.filter(|gate| !gate.is_dead) else {
@@ -128,10 +151,9 @@ fn unauthorized() -> Response<Body> {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
     });
-    let response = Response::builder()
-        .status(401)
-        .header("content-type", "application/json");
+    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
     response
-        .body(Body::from(status.to_string().into_bytes()))
-        .unwrap()
 }

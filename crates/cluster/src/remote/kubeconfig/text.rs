@@ -1,0 +1,42 @@
+//! Writes a kubeconfig with the fields that the gate accepts.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{Credential, Kubeconfig};
+use crate::remote::pem;
+
+/// Name of the only cluster, user and context.
+const NAME: &str = "member";
+
+pub(super) fn to_text(kubeconfig: &Kubeconfig) -> String {
+    let authorities: String = kubeconfig
+        .authorities
+        .iter()
+        .map(|der| pem::certificate(der))
+        .collect();
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAME,
+        "clusters": [{"name": NAME, "cluster": {
+            "server": kubeconfig.server,
+            "certificate-authority-data": STANDARD.encode(authorities),
+        }}],
+        "users": [{"name": NAME, "user": user(&kubeconfig.credential)}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+    });
+    // Every JSON text is a YAML text too.
+    crate::deploy::document(&config).unwrap_or_else(|_| config.to_string())
+}
+
+fn user(credential: &Credential) -> Value {
+    match credential {
+        Credential::Token(token) => json!({"token": String::from_utf8_lossy(token.expose())}),
+        Credential::Certificate { certificate, key } => json!({
+            "client-certificate-data": STANDARD.encode(certificate),
+            "client-key-data": STANDARD.encode(key.expose()),
+        }),
+    }
+}
