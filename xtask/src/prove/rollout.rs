@@ -1,6 +1,8 @@
 //! Proof of application delivery: one row per claim. A claim without a test is "not measured", which does not
 //! pass.
 
+mod real;
+
 use std::process::Stdio;
 
 use anyhow::{Context, anyhow, bail};
@@ -104,12 +106,6 @@ const CLAIMS: &[Claim] = &[
         tests: &["services_select_the_pods_of_one_revision"],
     },
     Claim {
-        text: "real traffic: a canary 0, 10, 50, 100 % through real Envoys, an abort at 50 %, a control",
-        goal: "shares within 2 %, 0 failed requests",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
         text: "properties P1 to P11, and planted defects",
         goal: "10,000 cases each; every defect caught",
         program: Program::Planner,
@@ -167,24 +163,6 @@ const CLAIMS: &[Claim] = &[
         tests: &["kubeconfigs_are_accepted_or_rejected_with_the_stored_error"],
     },
     Claim {
-        text: "three real API servers: one killed in the middle of a rollout and brought back",
-        goal: "as without the outage",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
-        text: "three real API servers: kubeconfig rotated, Cluster deleted",
-        goal: "as on the simulator",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
-        text: "the operator's process killed at 30 points",
-        goal: "as without kills",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
         text: "a steady state of 30 minutes",
         goal: "0 writes",
         program: Program::Fleet,
@@ -208,6 +186,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         &sessions.fleet,
         quick,
     ));
+    rows.extend(real::rows(quick));
     rows.extend(planning_rows());
     rows
 }
