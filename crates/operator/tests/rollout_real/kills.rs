@@ -7,8 +7,8 @@ use crate::final_state::FinalState;
 use crate::is_whole;
 use crate::objects::{deployment_of, with_traffic};
 use crate::process::CRASH_FAULTS;
-use crate::scene::{DEPLOYMENTS, Scene, V1, V2};
 use crate::servers::{HOST, MEMBERS};
+use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2};
 
 /// Kills: by default, and in the whole proof.
 const KILLS: [usize; 2] = [3, 30];
@@ -27,20 +27,20 @@ struct Baseline {
     end: Vec<FinalState>,
 }
 
-async fn complete(scene: &Scene) {
-    scene.until_phase("Healthy").await;
-    scene.until_idle().await;
-    scene.kill_operator();
+async fn complete(test: &TestNamespace) {
+    test.until_phase("Healthy").await;
+    test.until_idle().await;
+    test.kill_operator();
 }
 
-async fn baseline(scene: &Scene, revision: &str) -> Baseline {
-    let before = scene.servers.writes().len();
-    scene.set_spec(DEPLOYMENTS, &deployment(revision)).await;
-    scene.start_operator();
-    complete(scene).await;
+async fn baseline(test: &TestNamespace, revision: &str) -> Baseline {
+    let before = test.servers.writes().len();
+    test.set_spec(DEPLOYMENTS, &deployment(revision)).await;
+    test.start_operator();
+    complete(test).await;
     Baseline {
-        writes: scene.servers.writes().len() - before,
-        end: scene.end_state().await,
+        writes: test.servers.writes().len() - before,
+        end: test.end_state().await,
     }
 }
 
@@ -52,24 +52,24 @@ fn write_of_kill(number: usize, kills: usize, writes: usize) -> usize {
 
 pub(crate) async fn every_kill_converges() {
     let kills = KILLS[usize::from(is_whole())];
-    let scene = Scene::start("kills").await;
-    scene.record_two_revisions().await;
-    scene.create(DEPLOYMENTS, deployment(V1)).await;
-    complete(&scene).await;
-    let baselines = [baseline(&scene, V2).await, baseline(&scene, V1).await];
+    let test = TestNamespace::start("kills").await;
+    test.record_two_revisions().await;
+    test.create(DEPLOYMENTS, deployment(V1)).await;
+    complete(&test).await;
+    let baselines = [baseline(&test, V2).await, baseline(&test, V1).await];
     let (mut hits, mut by_fault, mut wrong) = (0, [0; CRASH_FAULTS.len()], Vec::new());
     for number in 0..kills {
         let (revision, baseline) = ([V2, V1][number % 2], &baselines[number % 2]);
         let write = write_of_kill(number, kills, baseline.writes);
         let fault = number % CRASH_FAULTS.len();
-        scene.set_spec(DEPLOYMENTS, &deployment(revision)).await;
-        if scene.run_operator_until_killed((write, fault)).await {
+        test.set_spec(DEPLOYMENTS, &deployment(revision)).await;
+        if test.run_operator_until_killed((write, fault)).await {
             hits += 1;
             by_fault[fault] += 1;
         }
-        scene.start_operator();
-        complete(&scene).await;
-        let end = scene.end_state().await;
+        test.start_operator();
+        complete(&test).await;
+        let end = test.end_state().await;
         let mut differences = baseline
             .end
             .iter()

@@ -21,10 +21,10 @@ mod objects;
 #[allow(dead_code, reason = "each test program uses a part")]
 mod process;
 mod scenarios;
-mod scene;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;
+mod test_namespace;
 
 use std::process::ExitCode;
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::golden::{check_golden, golden_text};
 use crate::is_whole;
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
-use crate::scene::{DEPLOYMENTS, Scene, V1, V2, cluster};
 use crate::servers::{HOST, MEMBERS};
+use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2, cluster};
 
 /// The member of the proposal's example.
 const MEMBER: &str = "prod-cluster-1";
@@ -21,32 +21,32 @@ const STEADY_SECONDS: [u64; 2] = [10, 200];
 /// The proposal's text: two revisions, two clusters, an even split, a shift, and the removal of the first
 /// revision. Services and routes are those of the simulator.
 pub(crate) async fn the_proposal_end_to_end() {
-    let scene = Scene::new("default").await;
-    scene.add_cluster(MEMBER, MEMBER_SERVER).await;
-    scene.start_operator();
-    scene.record_two_revisions().await;
+    let test = TestNamespace::new("default").await;
+    test.add_cluster(MEMBER, MEMBER_SERVER).await;
+    test.start_operator();
+    test.record_two_revisions().await;
     let mut deployment = objects::deployment();
-    scene.create(DEPLOYMENTS, deployment.clone()).await;
-    scene.until_phase("Healthy").await;
+    test.create(DEPLOYMENTS, deployment.clone()).await;
+    test.until_phase("Healthy").await;
     for cluster in [HOST, MEMBER_SERVER] {
         for revision in [V1, V2] {
             assert_eq!(
-                scene.replicas(cluster, revision).await,
+                test.replicas(cluster, revision).await,
                 Some((5, 5)),
                 "{cluster:?}"
             );
         }
         let even = [(V1.to_owned(), 50), (V2.to_owned(), 50)];
-        assert_eq!(scene.weights(cluster).await, even, "{cluster:?}");
-        check_selectors(&scene, cluster).await;
+        assert_eq!(test.weights(cluster).await, even, "{cluster:?}");
+        check_selectors(&test, cluster).await;
     }
-    check_golden("proposal-even", &routed_objects(&scene).await);
+    check_golden("proposal-even", &routed_objects(&test).await);
 
     let targets = &mut deployment["spec"]["traffic"]["http"][0]["weightedTargets"];
     (targets[0]["weight"], targets[1]["weight"]) = (json!(10), json!(90));
-    scene.set_spec(DEPLOYMENTS, &deployment).await;
-    scene.until_phase("Healthy").await;
-    check_golden("proposal-shifted", &routed_objects(&scene).await);
+    test.set_spec(DEPLOYMENTS, &deployment).await;
+    test.until_phase("Healthy").await;
+    check_golden("proposal-shifted", &routed_objects(&test).await);
 
     let spec = &mut deployment["spec"];
     let targets = &mut spec["traffic"]["http"][0]["weightedTargets"];
@@ -55,21 +55,22 @@ pub(crate) async fn the_proposal_end_to_end() {
     // The default of 30 s only makes the test longer.
     spec["traffic"]["drainSeconds"] = json!(1);
     spec["appRevisions"].as_array_mut().unwrap().remove(0);
-    scene.set_spec(DEPLOYMENTS, &deployment).await;
-    scene.until_phase("Healthy").await;
-    scene.until_idle().await;
+    test.set_spec(DEPLOYMENTS, &deployment).await;
+    test.until_phase("Healthy").await;
+    test.until_idle().await;
     for cluster in [HOST, MEMBER_SERVER] {
-        assert_eq!(scene.replicas(cluster, V1).await, None, "{cluster:?}");
-        assert_eq!(scene.object(cluster, "api/v1", "services", V1).await, None);
+        assert_eq!(test.replicas(cluster, V1).await, None, "{cluster:?}");
+        assert_eq!(test.object(cluster, "api/v1", "services", V1).await, None);
     }
-    check_golden("proposal-replaced", &routed_objects(&scene).await);
-    let steady = check_steady_state(&scene).await;
-    check_deletion(&scene).await;
+    check_golden("proposal-replaced", &routed_objects(&test).await);
+    let steady = check_steady_state(&test).await;
+    check_deletion(&test).await;
+    test.end().await;
     println!("servers proposal: 50/50, 10/90 and v2 alone as on the simulator, 0 writes in {steady} s");
 }
 
 /// Services and routes of both clusters, as the stored ones.
-async fn routed_objects(scene: &Scene) -> String {
+async fn routed_objects(test: &TestNamespace) -> String {
     let mut text = String::new();
     for (cluster, shown) in [(HOST, "host"), (MEMBER_SERVER, MEMBER)] {
         for (root, plural, name) in [
@@ -77,7 +78,7 @@ async fn routed_objects(scene: &Scene) -> String {
             ("api/v1", "services", V2),
             ("apis/networking.istio.io/v1", "virtualservices", DEPLOYMENT),
         ] {
-            if let Some(object) = scene.object(cluster, root, plural, name).await {
+            if let Some(object) = test.object(cluster, root, plural, name).await {
                 text.push_str(&golden_text(shown, object));
             }
         }
@@ -86,16 +87,16 @@ async fn routed_objects(scene: &Scene) -> String {
 }
 
 /// Running pods of the two revisions are selected by different Services.
-async fn check_selectors(scene: &Scene, cluster: &str) {
+async fn check_selectors(test: &TestNamespace, cluster: &str) {
     for own in [V1, V2] {
-        let service = scene.object(cluster, "api/v1", "services", own).await.unwrap();
+        let service = test.object(cluster, "api/v1", "services", own).await.unwrap();
         let selector = service["spec"]["selector"].as_object().unwrap();
         let pairs: Vec<String> = selector
             .iter()
             .map(|(key, value)| format!("{key}%3D{}", value.as_str().unwrap()))
             .collect();
         let path = format!("pods?labelSelector={}", pairs.join("%2C").replace('/', "%2F"));
-        let pods = scene.object(cluster, "api/v1", &path, "").await.unwrap();
+        let pods = test.object(cluster, "api/v1", &path, "").await.unwrap();
         let names: Vec<&str> = pods["items"]
             .as_array()
             .unwrap()
@@ -108,11 +109,11 @@ async fn check_selectors(scene: &Scene, cluster: &str) {
 }
 
 /// Checks that nothing is written for a while; returns the seconds.
-async fn check_steady_state(scene: &Scene) -> u64 {
+async fn check_steady_state(test: &TestNamespace) -> u64 {
     let seconds = STEADY_SECONDS[usize::from(is_whole())];
-    let before = scene.servers.writes();
+    let before = test.servers.writes();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let after = scene.servers.writes();
+    let after = test.servers.writes();
     assert_eq!(
         after[before.len()..],
         [] as [String; 0],
@@ -121,20 +122,15 @@ async fn check_steady_state(scene: &Scene) -> u64 {
     seconds
 }
 
-async fn check_deletion(scene: &Scene) {
-    scene.delete(DEPLOYMENTS, DEPLOYMENT).await;
-    scene
-        .until("the deployment is gone", async |scene| {
-            let deployment = scene.ours(DEPLOYMENTS, DEPLOYMENT).await;
-            deployment.is_none().then_some(())
-        })
-        .await;
+async fn check_deletion(test: &TestNamespace) {
+    test.delete(DEPLOYMENTS, DEPLOYMENT).await;
+    test.until_deleted().await;
     for cluster in [HOST, MEMBER_SERVER] {
-        assert_eq!(scene.replicas(cluster, V2).await, None, "{cluster:?}");
-        assert_eq!(scene.object(cluster, "api/v1", "services", V2).await, None);
-        assert_eq!(scene.weights(cluster).await, []);
+        assert_eq!(test.replicas(cluster, V2).await, None, "{cluster:?}");
+        assert_eq!(test.object(cluster, "api/v1", "services", V2).await, None);
+        assert_eq!(test.weights(cluster).await, []);
     }
-    let left = scene.ours("resourceinventories", "").await.unwrap();
+    let left = test.ours("resourceinventories", "").await.unwrap();
     assert_eq!(left["items"].as_array().unwrap().len(), 0, "{left}");
 }
 
@@ -147,67 +143,65 @@ fn rolling(revision: &str) -> Value {
     deployment
 }
 
-async fn until_rolling_in(scene: &Scene, cluster: &str) {
-    scene
-        .until("the member is changing", async |scene| {
-            let (replicas, _) = scene.replicas(cluster, V2).await?;
-            let old = scene.replicas(cluster, V1).await?;
-            (replicas >= 1 && old.0 >= 1).then_some(())
-        })
-        .await;
+async fn until_rolling_in(test: &TestNamespace, cluster: &str) {
+    test.until("the member is changing", async |test| {
+        let (replicas, _) = test.replicas(cluster, V2).await?;
+        let old = test.replicas(cluster, V1).await?;
+        (replicas >= 1 && old.0 >= 1).then_some(())
+    })
+    .await;
 }
 
 /// The API server of a member is killed in the middle of a rollout: the other clusters complete, and so does
 /// this one after its return. The end state is that of a rollout without an outage.
 pub(crate) async fn an_api_server_killed_halfway() {
-    let scene = Scene::start("outage-control").await;
-    scene.record_two_revisions().await;
-    scene.create(DEPLOYMENTS, rolling(V1)).await;
-    scene.until_phase("Healthy").await;
-    scene.set_spec(DEPLOYMENTS, &rolling(V2)).await;
-    scene.until_phase("Healthy").await;
-    scene.until_idle().await;
-    let expected = scene.end_state().await;
-    drop(scene);
+    let test = TestNamespace::start("outage-control").await;
+    test.record_two_revisions().await;
+    test.create(DEPLOYMENTS, rolling(V1)).await;
+    test.until_phase("Healthy").await;
+    test.set_spec(DEPLOYMENTS, &rolling(V2)).await;
+    test.until_phase("Healthy").await;
+    test.until_idle().await;
+    let expected = test.end_state().await;
+    test.end().await;
 
-    let scene = Scene::start("outage").await;
-    scene.record_two_revisions().await;
-    scene.create(DEPLOYMENTS, rolling(V1)).await;
-    scene.until_phase("Healthy").await;
-    scene.set_spec(DEPLOYMENTS, &rolling(V2)).await;
+    let test = TestNamespace::start("outage").await;
+    test.record_two_revisions().await;
+    test.create(DEPLOYMENTS, rolling(V1)).await;
+    test.until_phase("Healthy").await;
+    test.set_spec(DEPLOYMENTS, &rolling(V2)).await;
     let [other, dead] = MEMBERS;
-    until_rolling_in(&scene, dead).await;
-    scene.servers.get(dead).cluster.lock().await.stop_api_server();
-    scene
-        .until_condition("clusters", dead, "False/ClusterUnreachable")
+    until_rolling_in(&test, dead).await;
+    test.servers.get(dead).cluster.lock().await.stop_api_server();
+    test.until_condition("clusters", dead, "False/ClusterUnreachable")
         .await;
     for cluster in [HOST, other] {
-        scene.until_replicas(cluster, V2, 3).await;
+        test.until_replicas(cluster, V2, 3).await;
         let all = [(V2.to_owned(), 100)];
-        scene
-            .until("traffic is on v2", async |scene| {
-                (scene.weights(cluster).await == all).then_some(())
-            })
-            .await;
+        test.until("traffic is on v2", async |test| {
+            (test.weights(cluster).await == all).then_some(())
+        })
+        .await;
     }
-    let status = scene.ours(DEPLOYMENTS, DEPLOYMENT).await.unwrap();
+    let status = test.ours(DEPLOYMENTS, DEPLOYMENT).await.unwrap();
     assert_ne!(status["status"]["phase"], "Healthy", "a cluster is missing");
     let begin = std::time::Instant::now();
-    let mut cluster = scene.servers.get(dead).cluster.lock().await;
+    let mut cluster = test.servers.get(dead).cluster.lock().await;
     cluster.start_api_server().await.unwrap();
     drop(cluster);
-    scene.until_phase("Healthy").await;
+    test.until_phase("Healthy").await;
     let took = begin.elapsed().as_secs_f64();
-    scene.until_idle().await;
-    check_end(&expected, &scene).await;
+    test.until_idle().await;
+    check_end(&expected, &test).await;
+    test.end().await;
     println!(
         "servers outage: the others completed during the outage, the dead one {took:.0} s after its start; end state as without it"
     );
 }
 
 /// Compares the end state with another one, without objects of the namespace itself.
-async fn check_end(expected: &[crate::final_state::FinalState], scene: &Scene) {
-    let found = scene.end_state().await;
+async fn check_end(expected: &[crate::final_state::FinalState], test: &TestNamespace) {
+    let found = test.end_state().await;
     for (expected, found) in expected.iter().zip(&found) {
         assert_eq!(expected.difference(found), None);
     }
@@ -215,51 +209,49 @@ async fn check_end(expected: &[crate::final_state::FinalState], scene: &Scene) {
 
 /// A revoked token is reported, and the new one of the Secret is used.
 pub(crate) async fn a_rotated_kubeconfig() {
-    let scene = Scene::start("rotation").await;
-    scene.record_two_revisions().await;
+    let test = TestNamespace::start("rotation").await;
+    test.record_two_revisions().await;
     let [member, _] = MEMBERS;
     let places = |replicas: u32| deployment_of(&[(V1, &[(member, replicas)])]);
-    scene.create(DEPLOYMENTS, places(2)).await;
-    scene.until_phase("Healthy").await;
-    scene
-        .servers
+    test.create(DEPLOYMENTS, places(2)).await;
+    test.until_phase("Healthy").await;
+    test.servers
         .get(member)
         .revoke(&format!("rotation-{member}"))
         .await;
-    scene
-        .until_condition("clusters", member, "False/CredentialRejected")
+    test.until_condition("clusters", member, "False/CredentialRejected")
         .await;
-    scene.rotate_kubeconfig(member, "rotation-2").await;
-    scene.set_spec(DEPLOYMENTS, &places(4)).await;
-    scene.until_phase("Healthy").await;
-    assert_eq!(scene.replicas(member, V1).await, Some((4, 4)));
-    scene.until_condition("clusters", member, "True/Ready").await;
+    test.rotate_kubeconfig(member, "rotation-2").await;
+    test.set_spec(DEPLOYMENTS, &places(4)).await;
+    test.until_phase("Healthy").await;
+    assert_eq!(test.replicas(member, V1).await, Some((4, 4)));
+    test.until_condition("clusters", member, "True/Ready").await;
+    test.end().await;
     println!("servers rotation: the revoked token was reported, the new one used");
 }
 
 /// The objects of a deleted Cluster stay, other clusters continue, and its objects are removed once it is
 /// back.
 pub(crate) async fn a_deleted_cluster() {
-    let scene = Scene::start("deletion").await;
-    scene.record_two_revisions().await;
+    let test = TestNamespace::start("deletion").await;
+    test.record_two_revisions().await;
     let [kept, deleted] = MEMBERS;
     let both = deployment_of(&[(V1, &[(kept, 2), (deleted, 2)])]);
-    scene.create(DEPLOYMENTS, both).await;
-    scene.until_phase("Healthy").await;
-    scene.delete("clusters", deleted).await;
-    scene
-        .until_condition(DEPLOYMENTS, DEPLOYMENT, "False/ClusterNotFound")
+    test.create(DEPLOYMENTS, both).await;
+    test.until_phase("Healthy").await;
+    test.delete("clusters", deleted).await;
+    test.until_condition(DEPLOYMENTS, DEPLOYMENT, "False/ClusterNotFound")
         .await;
     let one = deployment_of(&[(V1, &[(kept, 3)])]);
-    scene.set_spec(DEPLOYMENTS, &one).await;
-    scene.until_replicas(kept, V1, 3).await;
-    assert_eq!(scene.replicas(deleted, V1).await, Some((2, 2)), "left alone");
-    scene.create("clusters", cluster(deleted)).await;
-    scene.until_phase("Healthy").await;
-    scene
-        .until("the objects are removed", async |scene| {
-            scene.replicas(deleted, V1).await.is_none().then_some(())
-        })
-        .await;
+    test.set_spec(DEPLOYMENTS, &one).await;
+    test.until_replicas(kept, V1, 3).await;
+    assert_eq!(test.replicas(deleted, V1).await, Some((2, 2)), "left alone");
+    test.create("clusters", cluster(deleted)).await;
+    test.until_phase("Healthy").await;
+    test.until("the objects are removed", async |test| {
+        test.replicas(deleted, V1).await.is_none().then_some(())
+    })
+    .await;
+    test.end().await;
     println!("servers deletion: left alone while the Cluster was gone, removed after its return");
 }

@@ -114,7 +114,7 @@ struct Window {
 impl Canary {
     /// Starts a mesh with a gateway and the first revision, and the load.
     async fn start() -> Self {
-        let mut mesh = TestMesh::without_apps().await;
+        let mesh = TestMesh::without_apps().await;
         for (name, label) in [
             (GATEWAY.namespace, GATEWAY.label),
             (NAMESPACE, Some(("istio.io/rev", OLD))),
@@ -299,7 +299,7 @@ pub async fn a_canary_fails_no_request() {
     ignore_readiness(&mut canary).await;
 }
 
-/// The second attempt goes through.
+/// The second attempt completes.
 async fn complete(canary: &mut Canary) {
     canary.windows.clear();
     canary.start_load().await;

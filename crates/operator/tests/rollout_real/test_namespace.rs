@@ -38,21 +38,21 @@ const COMPARED: [&str; 6] = [
 ];
 
 /// A namespace of a test.
-pub(crate) struct Scene {
+pub(crate) struct TestNamespace {
     pub(crate) servers: Rc<Servers>,
     pub(crate) namespace: &'static str,
     operator: Cell<Option<Process>>,
 }
 
-impl Scene {
+impl TestNamespace {
     /// Creates the namespace with the Clusters `east` and `west`, and starts the operator.
     pub(crate) async fn start(namespace: &'static str) -> Self {
-        let scene = Self::new(namespace).await;
+        let test = Self::new(namespace).await;
         for name in MEMBERS {
-            scene.add_cluster(name, name).await;
+            test.add_cluster(name, name).await;
         }
-        scene.start_operator();
-        scene
+        test.start_operator();
+        test
     }
 
     /// The same without Clusters and operator.
@@ -94,6 +94,28 @@ impl Scene {
         self.start_operator_until(Some(crash));
         let process = self.operator.take().unwrap();
         process.kill_at_last_write(self.until_phase("Healthy")).await
+    }
+
+    /// Deletes the deployment and the Clusters, so that the operator of the next test has nothing to do here.
+    pub(crate) async fn end(self) {
+        if self.ours(DEPLOYMENTS, DEPLOYMENT).await.is_some() {
+            self.delete(DEPLOYMENTS, DEPLOYMENT).await;
+        }
+        self.until_deleted().await;
+        let clusters = self.ours("clusters", "").await.unwrap_or_default();
+        for cluster in clusters["items"].as_array().into_iter().flatten() {
+            let name = cluster["metadata"]["name"].as_str().unwrap();
+            self.delete("clusters", name).await;
+        }
+    }
+
+    /// Waits until the deployment is gone.
+    pub(crate) async fn until_deleted(&self) {
+        self.until("the deployment is gone", async |test| {
+            let deployment = test.ours(DEPLOYMENTS, DEPLOYMENT).await;
+            deployment.is_none().then_some(())
+        })
+        .await;
     }
 
     // ---- objects
@@ -168,7 +190,7 @@ impl Scene {
 
     async fn until_revision(&self, name: &str) {
         let path = self.path("applicationrevisions", name);
-        self.until(name, async |scene| scene.servers.get(HOST).get(&path).await)
+        self.until(name, async |test| test.servers.get(HOST).get(&path).await)
             .await;
     }
 
@@ -271,8 +293,8 @@ impl Scene {
 
     /// Waits until the phase of the deployment is this one, for its current generation.
     pub(crate) async fn until_phase(&self, phase: &str) {
-        self.until(phase, async |scene| {
-            let object = scene.ours(DEPLOYMENTS, DEPLOYMENT).await?;
+        self.until(phase, async |test| {
+            let object = test.ours(DEPLOYMENTS, DEPLOYMENT).await?;
             let is_current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
             (is_current && object["status"]["phase"] == phase).then_some(())
         })
@@ -282,8 +304,8 @@ impl Scene {
     /// Waits until a revision has this many available replicas in a cluster.
     pub(crate) async fn until_replicas(&self, cluster: &str, revision: &str, replicas: u64) {
         let what = format!("{revision} has {replicas} replicas in cluster {cluster:?}");
-        self.until(&what, async |scene| {
-            let found = scene.replicas(cluster, revision).await;
+        self.until(&what, async |test| {
+            let found = test.replicas(cluster, revision).await;
             (found == Some((replicas, replicas))).then_some(())
         })
         .await;
@@ -292,8 +314,8 @@ impl Scene {
     /// Waits until a condition of one of our objects has this status and reason.
     pub(crate) async fn until_condition(&self, plural: &str, name: &str, expected: &str) {
         let what = format!("{name} is {expected}");
-        self.until(&what, async |scene| {
-            (scene.condition(plural, name, "Ready").await == expected).then_some(())
+        self.until(&what, async |test| {
+            (test.condition(plural, name, "Ready").await == expected).then_some(())
         })
         .await;
     }
