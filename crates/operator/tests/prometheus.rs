@@ -96,7 +96,7 @@ async fn measure(address: &str, query: &str, samples: Option<&str>) -> MetricRes
     source.query(&request).await
 }
 
-/// The success rate of a revision, as an AnalysisTemplate would ask for it.
+/// The success rate of a revision, as an `AnalysisTemplate` would ask for it.
 fn success_rate(revision: &str) -> String {
     format!(
         "sum(requests_total{{revision=\"{revision}\",code=\"200\"}}) / sum(requests_total{{revision=\"{revision}\"}})"

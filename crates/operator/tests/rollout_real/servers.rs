@@ -169,12 +169,12 @@ impl Server {
         let group = "rbac.authorization.k8s.io";
         let root = format!("/apis/{group}/v1");
         let metadata = json!({"name": ACCOUNT});
-        let rule =
+        let policy =
             |rule: &Rule| json!({"apiGroups": rule.groups, "resources": rule.resources, "verbs": rule.verbs});
         let rules: Vec<Value> = rules
             .iter()
             .filter(|one| one.names.is_empty())
-            .map(rule)
+            .map(policy)
             .collect();
         let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": rules});
         self.post(&format!("{root}/clusterroles"), &role).await;
