@@ -9,7 +9,7 @@ use crate::build::run_cargo;
 use crate::programs;
 
 /// Peers that the tests need. Tests build missing peers themselves; building them first shows the progress.
-const PEERS: [&str; 16] = [
+const PEERS: [&str; 17] = [
     "helm4",
     "helm3",
     "oracle",
@@ -25,6 +25,7 @@ const PEERS: [&str; 16] = [
     "envoy-bootstrap-1.29.1",
     "envoy",
     "istioctl",
+    "prometheus",
     "chromium",
 ];
 

@@ -24,6 +24,8 @@ pub struct Peer {
     pub package: &'static str,
     /// Linker settings: `(symbol, value)`; an unstamped build reports another version than it is.
     pub stamps: &'static [(&'static str, &'static str)],
+    /// Build tags, separated by commas.
+    pub tags: &'static str,
 }
 
 /// Version stamps of Kubernetes binaries, for both packages that hold it.
@@ -68,6 +70,7 @@ pub const PEERS: &[Peer] = &[
             ("helm.sh/helm/v4/internal/version.version", "v4.2.4"),
             ("helm.sh/helm/v4/internal/version.gitTreeState", "clean"),
         ],
+        tags: "",
     },
     Peer {
         name: "helm3",
@@ -82,60 +85,70 @@ pub const PEERS: &[Peer] = &[
             ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor", "1"),
             ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor", "36"),
         ],
+        tags: "",
     },
     Peer {
         name: "oracle",
         module: "helm4",
         package: "./oracle",
         stamps: &[],
+        tags: "",
     },
     Peer {
         name: "etcd",
         module: "kubernetes",
         package: "go.etcd.io/etcd/server/v3",
         stamps: &[],
+        tags: "",
     },
     Peer {
         name: "kube-apiserver",
         module: "kubernetes",
         package: "k8s.io/kubernetes/cmd/kube-apiserver",
         stamps: KUBERNETES,
+        tags: "",
     },
     Peer {
         name: "kube-controller-manager",
         module: "kubernetes",
         package: "k8s.io/kubernetes/cmd/kube-controller-manager",
         stamps: KUBERNETES,
+        tags: "",
     },
     Peer {
         name: "kubectl",
         module: "kubernetes",
         package: "k8s.io/kubernetes/cmd/kubectl",
         stamps: KUBERNETES,
+        tags: "",
     },
     Peer {
         name: "istioctl",
         module: "istio-1.29",
         package: "istio.io/istio/istioctl/cmd/istioctl",
         stamps: ISTIO_1_29,
+        tags: "",
     },
     Peer {
         name: "pilot-discovery-1.29.1",
         module: "istio-1.29",
         package: "istio.io/istio/pilot/cmd/pilot-discovery",
         stamps: ISTIO_1_29,
+        tags: "",
     },
     Peer {
         name: "pilot-discovery-1.28.2",
         module: "istio-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-discovery",
         stamps: ISTIO_1_28,
+        tags: "",
     },
     Peer {
         name: "pilot-agent-1.29.1",
         module: "istio-1.29",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_29,
+        tags: "",
     },
     Peer {
         name: "pilot-agent-1.28.2",
@@ -143,18 +156,29 @@ pub const PEERS: &[Peer] = &[
         module: "agent-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_28,
+        tags: "",
     },
     Peer {
         name: "formats",
         module: "formats",
         package: "./formats",
         stamps: &[],
+        tags: "",
     },
     Peer {
         name: "yq",
         module: "formats",
         package: "github.com/mikefarah/yq/v4",
         stamps: &[],
+        tags: "",
+    },
+    Peer {
+        name: "prometheus",
+        module: "prometheus",
+        package: "github.com/prometheus/prometheus/cmd/prometheus",
+        stamps: &[("github.com/prometheus/common/version.Version", "3.15.0")],
+        // Without service discovery, whose clients are most of the build.
+        tags: "remove_all_sd",
     },
 ];
 
@@ -280,6 +304,8 @@ fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<
         .args([
             "build",
             "-trimpath",
+            "-tags",
+            peer.tags,
             "-ldflags",
             &format!("-s -w {}", stamps.join(" ")),
             "-o",
@@ -335,14 +361,16 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
 
 /// Hash of the sources of a module's peers: its go.mod, go.sum, our own Go files and the stamps.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
-    hash_of(&stamps(module), &sources(module, &packages(module))?)
+    hash_of(&settings(module), &sources(module, &packages(module))?)
 }
 
-/// Stamps of all peers of a module, one per line.
-fn stamps(module: &Path) -> String {
-    let peers = PEERS.iter().filter(|peer| module.ends_with(peer.module));
+/// Stamps and tags of all peers of a module, one per line.
+fn settings(module: &Path) -> String {
+    let peers = || PEERS.iter().filter(|peer| module.ends_with(peer.module));
     let line = |(symbol, value): &(&str, &str)| format!("{symbol}={value}\n");
-    peers.flat_map(|peer| peer.stamps).map(line).collect()
+    let stamps: String = peers().flat_map(|peer| peer.stamps).map(line).collect();
+    let tags: String = peers().map(|peer| peer.tags).collect();
+    stamps + &tags
 }
 
 /// Hash of `settings` and of names and contents of files.

@@ -2,6 +2,7 @@
 //! pass.
 
 mod comparison;
+mod real;
 
 use std::process::Stdio;
 
@@ -137,12 +138,6 @@ const CLAIMS: &[Claim] = &[
         tests: &["services_select_the_pods_of_one_revision"],
     },
     Claim {
-        text: "real traffic: a canary 0, 10, 50, 100 % through real Envoys, an abort at 50 %, a control",
-        goal: "shares within 2 %, 0 failed requests",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
         text: "aborts in every state of a rollout, deletion, and planted defects",
         goal: "no dip, nothing left; every defect caught",
         program: Program::Planner,
@@ -255,24 +250,6 @@ const CLAIMS: &[Claim] = &[
         tests: &["kubeconfigs_are_accepted_or_rejected_with_the_stored_error"],
     },
     Claim {
-        text: "three real API servers: one killed in the middle of a rollout and brought back",
-        goal: "as without the outage",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
-        text: "three real API servers: kubeconfig rotated, Cluster deleted",
-        goal: "as on the simulator",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
-        text: "the operator's process killed at 30 points",
-        goal: "as without kills",
-        program: Program::Fleet,
-        tests: &[],
-    },
-    Claim {
         text: "a steady state of 30 minutes",
         goal: "0 writes",
         program: Program::Fleet,
@@ -292,6 +269,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     ));
     rows.push(properties(&sessions.planner, quick));
     rows.push(comparison::row(&sessions));
+    rows.extend(real::rows(quick));
     rows.extend(planning_rows());
     rows
 }

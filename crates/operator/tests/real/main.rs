@@ -11,6 +11,7 @@
 mod faults;
 mod input;
 mod kill;
+#[allow(dead_code, reason = "each test program uses a part")]
 mod process;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;

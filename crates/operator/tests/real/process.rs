@@ -7,23 +7,27 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use mainstay_catalog::Catalog;
+use mainstay_cluster::remote::{AddressPolicy, Kubeconfig as MemberConfig, RemoteError};
 use mainstay_harness::OPERATOR_NAMESPACE;
 use mainstay_mesh::Settings;
+use mainstay_operator::delivery::{Connector, DeliveryOptions};
 use mainstay_operator::{Clock, Operator, Options};
 use mainstay_testkit::{Usage, isolation};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::calls::CallKind;
-use crate::support::faulty_client::{Fault, FaultyClient, InjectedFault};
+use crate::support::faulty_client::{ClientWrapper, Fault, FaultyClient, InjectedFault};
 
 /// Runs this program as the operator.
 const OPERATE: &str = "--operate=";
 /// The write at which it is killed, and the kind of crash.
 const DIE: &str = "--die=";
+/// Enables application delivery, also to local clusters.
+const DELIVER: &str = "--deliver";
 
 /// The kinds of crash at a write.
 pub(crate) const CRASH_FAULTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
@@ -36,8 +40,18 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the operator; with `crash`, it waits at that write (number and index of [`CRASH_FAULTS`]).
     pub(crate) fn start(kubeconfig: &Path, crash: Option<(usize, usize)>) -> Self {
+        Self::spawn(kubeconfig, crash, None)
+    }
+
+    /// Starts the operator with application delivery; writes to all clusters are counted together.
+    pub(crate) fn start_with_delivery(kubeconfig: &Path, crash: Option<(usize, usize)>) -> Self {
+        Self::spawn(kubeconfig, crash, Some(DELIVER))
+    }
+
+    fn spawn(kubeconfig: &Path, crash: Option<(usize, usize)>, flag: Option<&str>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(format!("{OPERATE}{}", kubeconfig.display()));
+        command.args(flag);
         if let Some((write, fault)) = crash {
             command.arg(format!("{DIE}{write}:{fault}"));
         }
@@ -87,19 +101,43 @@ pub(crate) fn operate() -> bool {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run_operator(&kubeconfig, crash));
+    let delivers = std::env::args().any(|text| text == DELIVER);
+    runtime.block_on(run_operator(&kubeconfig, crash, delivers));
     true
 }
 
-async fn run_operator(kubeconfig: &str, crash: Option<InjectedFault>) {
+/// Connects to member clusters with the fault of this process.
+struct FaultyConnector {
+    network: Arc<dyn Connector>,
+    wrap: ClientWrapper,
+}
+
+impl Connector for FaultyConnector {
+    fn connect(&self, kubeconfig: &MemberConfig) -> Result<Client, RemoteError> {
+        self.network.connect(kubeconfig).map(|client| (self.wrap)(client))
+    }
+
+    fn policy(&self) -> AddressPolicy {
+        self.network.policy()
+    }
+}
+
+fn delivery_options(wrap: ClientWrapper) -> DeliveryOptions {
+    let mut options = DeliveryOptions::for_network(true);
+    let network = options.connector;
+    options.connector = Arc::new(FaultyConnector { network, wrap });
+    options
+}
+
+async fn run_operator(kubeconfig: &str, crash: Option<InjectedFault>, delivers: bool) {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
         .await
         .unwrap();
-    let mut client = mainstay_cluster::connect::connect(config).unwrap();
+    let mut wrap: ClientWrapper = Arc::new(|client| client);
     if let Some(injected) = crash {
-        let (faulty, fault_state) = FaultyClient::client(client, injected);
-        client = faulty;
+        let (faulty, fault_state) = FaultyClient::wrapper(injected);
+        wrap = faulty;
         tokio::spawn(async move {
             fault_state.crashed.notified().await;
             println!("now");
@@ -110,8 +148,10 @@ async fn run_operator(kubeconfig: &str, crash: Option<InjectedFault>) {
         operator_namespace: OPERATOR_NAMESPACE.into(),
         ..Settings::default()
     };
+    let client = wrap(mainstay_cluster::connect::connect(config).unwrap());
     let options = Options {
         leader_elect: false,
+        delivery: delivers.then(|| delivery_options(wrap)),
         ..Options::default()
     };
     let catalog = Arc::new(Catalog::embedded().unwrap());

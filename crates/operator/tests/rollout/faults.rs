@@ -13,7 +13,8 @@ use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::snapshot;
 use serde_json::Value;
 
-use crate::final_state::{FinalState, masked, panic_message};
+use crate::end_state::comparable;
+use crate::final_state::{FinalState, panic_message};
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
 use crate::run;
@@ -187,41 +188,8 @@ fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
     })
 }
 
-/// Times, and what depends on when a change was noticed.
-const TIMED: [&str; 10] = [
-    "startedAt",
-    "progressedAt",
-    "completedAt",
-    "stepReachedAt",
-    "idleSince",
-    "lastContactTime",
-    "progress",
-    "source",
-    "sourceTraffic",
-    "managedFields",
-];
-
-fn final_state(cluster: &Arc<SimulatedCluster>) -> FinalState {
-    let mut objects = cluster.sim().with(|state| snapshot::dump(state));
-    objects.iter_mut().for_each(without_times);
-    objects.retain(|object| object["kind"] != "CustomResourceDefinition");
-    masked(
-        objects
-            .into_iter()
-            .map(crate::final_state::with_sorted_conditions)
-            .collect(),
-    )
-}
-
-fn without_times(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|key, _| !TIMED.contains(&key.as_str()));
-            map.values_mut().for_each(without_times);
-        }
-        Value::Array(list) => list.iter_mut().for_each(without_times),
-        _ => {}
-    }
+fn final_state(cluster: &SimulatedCluster) -> FinalState {
+    comparable(cluster.sim().with(|state| snapshot::dump(state)))
 }
 
 fn all_faults(baseline: &Outcome) -> Vec<InjectedFault> {

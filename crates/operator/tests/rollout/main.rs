@@ -9,11 +9,13 @@
     reason = "a panic is how a test fails, and files to compare with"
 )]
 
+mod end_state;
 mod faults;
 #[path = "../support/final_state.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 mod final_state;
 mod fleet;
+mod golden;
 mod objects;
 #[path = "../support/path.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]

@@ -1,14 +1,13 @@
 //! Rollouts over several clusters.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use mainstay_harness::cluster_secret;
-use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
+use mainstay_operator::delivery::MetricResult;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
+use crate::golden::{check_golden, golden_text};
 use crate::objects::{self, DEPLOYMENT, NAMESPACE, deployment_of, with_traffic};
 use crate::run;
 
@@ -46,29 +45,6 @@ fn condition(object: &Value, kind: &str) -> String {
     format!("{}/{}", text("status"), text("reason"))
 }
 
-/// What the server adds or what depends on the run.
-const SERVER_FIELDS: [&str; 8] = [
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "clusterIP",
-    "clusterIPs",
-    "status",
-];
-
-fn without_server_fields(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
-            map.values_mut().for_each(without_server_fields);
-        }
-        Value::Array(list) => list.iter_mut().for_each(without_server_fields),
-        _ => {}
-    }
-}
-
 /// Services and routes of all clusters, as YAML.
 fn routed_objects(fleet: &Fleet) -> String {
     let mut text = String::new();
@@ -79,25 +55,12 @@ fn routed_objects(fleet: &Fleet) -> String {
             ("services", V2),
             ("virtualservices.networking.istio.io", DEPLOYMENT),
         ] {
-            let Some(mut object) = fleet.object(name, table, object) else {
-                continue;
-            };
-            without_server_fields(&mut object);
-            let value = parse_json(object.to_string(), Numbers::Exact, &Budget::default()).unwrap();
-            write!(text, "--- # cluster {shown}\n{}", to_yaml_v3(&value).unwrap()).unwrap();
+            if let Some(object) = fleet.object(name, table, object) {
+                text.push_str(&golden_text(shown, object));
+            }
         }
     }
     text
-}
-
-fn check_golden(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/golden/{name}.yaml"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, found).unwrap();
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == found, "{name} differs from what is stored:\n{found}");
 }
 
 /// Waits for a phase, and checks at every poll that enough pods are available in each cluster.

@@ -123,17 +123,31 @@ pub struct FaultyClient {
     fault_state: FaultState,
 }
 
+/// Wraps clients.
+pub type ClientWrapper = Arc<dyn Fn(Client) -> Client + Send + Sync>;
+
 impl FaultyClient {
     /// Wraps a client so that it fails at this call.
     pub fn client(client: Client, injected: InjectedFault) -> (Client, FaultState) {
+        let (wrap, fault_state) = Self::wrapper(injected);
+        (wrap(client), fault_state)
+    }
+
+    /// Returns a function that wraps clients. They share one count of calls: one of them fails.
+    pub fn wrapper(injected: InjectedFault) -> (ClientWrapper, FaultState) {
         let fault_state = FaultState::default();
-        let faulty_client = Self {
-            client,
-            injected,
-            left: Arc::new(AtomicUsize::new(injected.number)),
-            fault_state: fault_state.clone(),
+        let left = Arc::new(AtomicUsize::new(injected.number));
+        let shared_state = fault_state.clone();
+        let wrap = move |client| {
+            let faulty_client = Self {
+                client,
+                injected,
+                left: Arc::clone(&left),
+                fault_state: shared_state.clone(),
+            };
+            Client::new(faulty_client, "default")
         };
-        (Client::new(faulty_client, "default"), fault_state)
+        (Arc::new(wrap), fault_state)
     }
 
     fn has_failed(&self, request: &Request<Body>) -> bool {

@@ -1,6 +1,6 @@
 //! Objects of the test mesh.
 
-use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
+use mainstay_cluster::access::{Rule, delivery_rules, granted_rules, namespace_rules, operator_rules};
 use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM};
 use serde_json::{Value, json};
 
@@ -154,8 +154,21 @@ pub fn service(namespace: &str, name: &str, port: u16) -> Value {
     })
 }
 
-/// Returns a gateway as in Istio's documentation: a proxy that injection fills in, and the route to the first
-/// application.
+/// Returns the gateway and the route to the first application.
+pub fn gateway_with_route() -> Vec<Value> {
+    let (namespace, name) = (GATEWAY.namespace, GATEWAY.name);
+    let first = &APPS[0];
+    let host = format!("{}.{}.svc.cluster.local", first.name, first.namespace);
+    let route = json!({
+        "apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hosts": ["*"], "gateways": [name], "http": [
+            {"route": [{"destination": {"host": host, "port": {"number": 80}}}]},
+        ]},
+    });
+    gateway().into_iter().chain([route]).collect()
+}
+
+/// Returns a gateway as in Istio's documentation: a proxy that injection fills in.
 pub fn gateway() -> Vec<Value> {
     let (namespace, name) = (GATEWAY.namespace, GATEWAY.name);
     let metadata = json!({
@@ -163,8 +176,6 @@ pub fn gateway() -> Vec<Value> {
         "annotations": {"inject.istio.io/templates": "gateway"},
     });
     let container = json!({"name": "istio-proxy", "image": "auto", "ports": [{"containerPort": 80}]});
-    let first = &APPS[0];
-    let host = format!("{}.{}.svc.cluster.local", first.name, first.namespace);
     vec![
         deployment(namespace, name, GATEWAY.replicas, &metadata, &container),
         service(namespace, name, 80),
@@ -174,20 +185,14 @@ pub fn gateway() -> Vec<Value> {
                 {"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]},
             ]},
         }),
-        json!({
-            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": {"name": name, "namespace": namespace},
-            "spec": {"hosts": ["*"], "gateways": [name], "http": [
-                {"route": [{"destination": {"host": host, "port": {"number": 80}}}]},
-            ]},
-        }),
     ]
 }
 
-/// Returns the operator's roles, as in its chart.
+/// Returns the operator's roles, as in its chart with application delivery.
 pub fn roles() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";
     let rules = |rules: &[Rule]| -> Vec<Value> { rules.iter().map(rule).collect() };
-    let everywhere = [operator_rules(), granted_rules()].concat();
+    let everywhere = [operator_rules(), granted_rules(), delivery_rules()].concat();
     let object = |kind: &str, namespace: Option<&str>, rest: Value| {
         let mut object =
             json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": OPERATOR}});

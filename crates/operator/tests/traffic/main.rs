@@ -1,4 +1,5 @@
-//! Live traffic during an upgrade: real istiods and proxies with mTLS; only the operator changes the mesh.
+//! Live traffic during an upgrade and during a rollout: real istiods and proxies with mTLS; only the operator
+//! changes the mesh and the routes.
 //!
 //! The program is the test, the operator process and the application in pods.
 
@@ -20,6 +21,7 @@ mod fixtures;
 mod observer;
 mod operator_process;
 mod rehearsal;
+mod rollout;
 mod test_mesh;
 mod upgrade;
 
@@ -45,6 +47,7 @@ const TEST_CASES: &[TestCase] = &[
     test_case!("failure" => upgrade::one_workload_is_held()),
     test_case!("pruning" => upgrade::pods_are_injected_at_any_time()),
     test_case!("rehearsal" => rehearsal::record_for_the_rehearsal()),
+    test_case!("rollout" => rollout::a_canary_fails_no_request()),
     test_case!("api_outage" => api_outage::the_upgrade_completes()),
 ];
 

@@ -9,6 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
+use mainstay_operator::delivery::DeliveryOptions;
 use mainstay_operator::{Clock, Operator, Options};
 
 use crate::fixtures::OPERATOR_NAMESPACE;
@@ -45,6 +46,7 @@ async fn operate(kubeconfig: &Path) {
             let violations = mainstay_check::check(snapshot, plan);
             assert!(violations.is_empty(), "{violations:?}");
         })),
+        delivery: Some(DeliveryOptions::default()),
         ..Options::default()
     };
     let catalog = Arc::new(Catalog::embedded().unwrap());

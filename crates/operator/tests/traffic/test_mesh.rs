@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kube::Client;
+use mainstay_api::crd::delivery_definitions;
 use mainstay_catalog::Catalog;
 use mainstay_cluster::definitions;
 use mainstay_testkit::cluster::{Options, User};
@@ -25,12 +26,16 @@ pub struct TestMesh {
     pub startup_time: Duration,
 }
 
-/// Our definitions, and those of the newer Istio.
+/// Our definitions, with those of application delivery, and those of the newer Istio.
 fn all_definitions() -> [Vec<Value>; 2] {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(NEW_VERSION).unwrap();
     [
-        definitions::own_definitions(&catalog).unwrap(),
+        [
+            definitions::own_definitions(&catalog).unwrap(),
+            delivery_definitions(),
+        ]
+        .concat(),
         definitions::istio_definitions(&catalog, &version).unwrap(),
     ]
 }
@@ -41,9 +46,18 @@ const MERGE: &str = "application/merge-patch+json";
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl TestMesh {
-    /// Starts a mesh of the old version and waits for the first response.
+    /// Starts a mesh of the old version with the gateway and the applications, and waits for the first
+    /// response.
     pub async fn open() -> Self {
         let begin = Instant::now();
+        let mut mesh = Self::without_apps().await;
+        mesh.create_apps().await;
+        mesh.startup_time = begin.elapsed();
+        mesh
+    }
+
+    /// Starts a mesh of the old version.
+    pub async fn without_apps() -> Self {
         let options = MeshOptions {
             cluster: Options {
                 users: vec![
@@ -71,8 +85,7 @@ impl TestMesh {
         mesh.note("control plane ready");
         mesh.install(definitions.await.unwrap()).await;
         mesh.note("definitions and operator");
-        mesh.create_apps().await;
-        mesh.startup_time = begin.elapsed();
+        mesh.until_injecting().await;
         mesh
     }
 
@@ -98,8 +111,8 @@ impl TestMesh {
         rest.unwrap();
     }
 
-    /// Creates applications and gateway once istiod injects.
-    async fn create_apps(&mut self) {
+    /// Waits until istiod injects, and requires mTLS.
+    async fn until_injecting(&mut self) {
         self.until("the mesh is healthy", 120, async |mesh| {
             let istio = mesh.get(ISTIO).await?;
             (istio["status"]["state"] == "Healthy").then_some(())
@@ -117,6 +130,10 @@ impl TestMesh {
         })
         .await;
         self.create(&fixtures::strict()).await;
+    }
+
+    /// Creates applications and gateway.
+    async fn create_apps(&mut self) {
         for app in APPS.iter().chain([&GATEWAY]) {
             self.create(&fixtures::namespace(app.namespace, app.label)).await;
         }
@@ -126,14 +143,14 @@ impl TestMesh {
                 self.create(&object).await;
             }
         }
-        for object in fixtures::gateway() {
+        for object in fixtures::gateway_with_route() {
             self.create(&object).await;
         }
         self.until_responding().await;
     }
 
     /// Waits for a response through the gateway.
-    async fn until_responding(&mut self) {
+    pub async fn until_responding(&mut self) {
         let gateway = self
             .mesh
             .address(GATEWAY.namespace, GATEWAY.name, 80)

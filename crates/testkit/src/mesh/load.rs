@@ -1,6 +1,7 @@
 //! Load generator: sends requests at their due times regardless of responses, and keeps every result.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -17,6 +18,8 @@ pub struct Sample {
     pub latency: Duration,
     /// The error, if it failed.
     pub failure: Option<String>,
+    /// The response, if it succeeded: the names of the applications that served it.
+    pub response: String,
 }
 
 /// A running load.
@@ -99,12 +102,17 @@ impl Worker {
         while !self.stop.load(Ordering::Relaxed) {
             // Polled: requests are sent at fixed times.
             std::thread::sleep(due.saturating_sub(self.begin.elapsed()));
-            let failure = self.request(&mut connection).err();
+            let outcome = self.request(&mut connection);
             let latency = self.begin.elapsed().saturating_sub(due);
+            let (response, failure) = match outcome {
+                Ok(response) => (response, None),
+                Err(failure) => (String::new(), Some(failure)),
+            };
             samples.push(Sample {
                 due,
                 latency,
                 failure,
+                response,
             });
             due += self.stride;
         }
@@ -112,7 +120,7 @@ impl Worker {
     }
 
     /// Never retries: a failure must be visible.
-    fn request(&self, kept: &mut Option<Connection>) -> Result<(), String> {
+    fn request(&self, kept: &mut Option<Connection>) -> Result<String, String> {
         let mut connection = match kept.take() {
             Some(connection) => connection,
             None => {
@@ -126,7 +134,7 @@ impl Worker {
             *kept = Some(connection);
         }
         if reply.code == 200 {
-            return Ok(());
+            return Ok(reply.body);
         }
         Err(format!("{}: {}", reply.code, reply.body))
     }
@@ -170,6 +178,16 @@ impl Results {
         self.sent() as f64 / last.as_secs_f64().max(1.0)
     }
 
+    /// Share of the requests due in a time range that an application served, and their number. Failed
+    /// requests count.
+    #[must_use]
+    pub fn share(&self, range: &Range<Duration>, application: &str) -> (f64, usize) {
+        let due = || self.0.iter().filter(|sample| range.contains(&sample.due));
+        let served = due().filter(|sample| sample.response.starts_with(application));
+        let all = due().count();
+        (served.count() as f64 / all.max(1) as f64, all)
+    }
+
     /// Successful and failed requests per second.
     #[must_use]
     pub fn by_second(&self) -> Vec<(usize, usize)> {
@@ -200,6 +218,7 @@ mod tests {
             due: Duration::from_millis(due),
             latency: Duration::from_millis(latency),
             failure: failure.map(str::to_owned),
+            response: if failure.is_none() { "app-1" } else { "" }.to_owned(),
         }
     }
 
@@ -215,5 +234,20 @@ mod tests {
         assert_eq!(results.longest(), Duration::from_millis(9));
         assert_eq!(results.percentile(50), Duration::from_millis(3));
         assert_eq!(Results::default().percentile(99), Duration::ZERO);
+    }
+
+    #[test]
+    fn shares_are_those_of_a_time_range() {
+        let mut results = Results(vec![
+            sample(0, 3, None),
+            sample(10, 9, Some("503: no")),
+            sample(20, 1, None),
+            sample(30, 1, None),
+        ]);
+        results.0[2].response = "app-2".to_owned();
+        let range = |from, to| Duration::from_millis(from)..Duration::from_millis(to);
+        assert_eq!(results.share(&range(0, 30), "app-1"), (1.0 / 3.0, 3));
+        assert_eq!(results.share(&range(10, 40), "app-2"), (1.0 / 3.0, 3));
+        assert_eq!(results.share(&range(50, 60), "app-1"), (0.0, 0));
     }
 }

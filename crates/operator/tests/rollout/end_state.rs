@@ -1,0 +1,37 @@
+//! The end state of a rollout in one cluster, in a form that two runs can be compared by.
+
+use serde_json::Value;
+
+use crate::final_state::{FinalState, masked, with_sorted_conditions};
+
+/// Times, and what depends on when a change was noticed.
+const TIMED: [&str; 10] = [
+    "startedAt",
+    "progressedAt",
+    "completedAt",
+    "stepReachedAt",
+    "idleSince",
+    "lastContactTime",
+    "progress",
+    "source",
+    "sourceTraffic",
+    "managedFields",
+];
+
+/// Returns the objects of a cluster without definitions and without what depends on time.
+pub(crate) fn comparable(mut objects: Vec<Value>) -> FinalState {
+    objects.iter_mut().for_each(without_times);
+    objects.retain(|object| object["kind"] != "CustomResourceDefinition");
+    masked(objects.into_iter().map(with_sorted_conditions).collect())
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !TIMED.contains(&key.as_str()));
+            map.values_mut().for_each(without_times);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}

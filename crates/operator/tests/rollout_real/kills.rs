@@ -1,0 +1,96 @@
+//! The operator's process is killed at a write to any of the three servers. Each time its successor reaches
+//! the end state of a rollout without a kill.
+
+use serde_json::{Value, json};
+
+use crate::final_state::FinalState;
+use crate::is_whole;
+use crate::objects::{deployment_of, with_traffic};
+use crate::process::CRASH_FAULTS;
+use crate::servers::{HOST, MEMBERS};
+use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2};
+
+/// Kills: by default, and in the whole proof.
+const KILLS: [usize; 2] = [3, 30];
+
+/// The revision in all clusters.
+fn deployment(revision: &str) -> Value {
+    let places: &[(&str, u32)] = &[(HOST, 1), (MEMBERS[0], 1), (MEMBERS[1], 1)];
+    let mut deployment = with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)]);
+    deployment["spec"]["traffic"]["drainSeconds"] = json!(1);
+    deployment
+}
+
+/// A rollout from one revision to the other without a kill: its number of writes and its end state.
+struct Baseline {
+    writes: usize,
+    end: Vec<FinalState>,
+}
+
+async fn complete(test: &TestNamespace) {
+    test.until_phase("Healthy").await;
+    test.until_idle().await;
+    test.kill_operator();
+}
+
+async fn baseline(test: &TestNamespace, revision: &str) -> Baseline {
+    let before = test.servers.writes().len();
+    test.set_spec(DEPLOYMENTS, &deployment(revision)).await;
+    test.start_operator();
+    complete(test).await;
+    Baseline {
+        writes: test.servers.writes().len() - before,
+        end: test.end_state().await,
+    }
+}
+
+/// Returns the write of a kill, so that kills are spread over the rollout. The number of writes varies a
+/// little, so the last tenth is left out.
+fn write_of_kill(number: usize, kills: usize, writes: usize) -> usize {
+    1 + number * (writes * 9 / 10) / kills
+}
+
+pub(crate) async fn every_kill_converges() {
+    let kills = KILLS[usize::from(is_whole())];
+    let test = TestNamespace::start("kills").await;
+    test.record_two_revisions().await;
+    test.create(DEPLOYMENTS, deployment(V1)).await;
+    complete(&test).await;
+    let baselines = [baseline(&test, V2).await, baseline(&test, V1).await];
+    let (mut hits, mut by_fault, mut wrong) = (0, [0; CRASH_FAULTS.len()], Vec::new());
+    for number in 0..kills {
+        let (revision, baseline) = ([V2, V1][number % 2], &baselines[number % 2]);
+        let write = write_of_kill(number, kills, baseline.writes);
+        let fault = number % CRASH_FAULTS.len();
+        test.set_spec(DEPLOYMENTS, &deployment(revision)).await;
+        if test.run_operator_until_killed((write, fault)).await {
+            hits += 1;
+            by_fault[fault] += 1;
+        }
+        test.start_operator();
+        complete(&test).await;
+        let end = test.end_state().await;
+        let mut differences = baseline
+            .end
+            .iter()
+            .zip(&end)
+            .filter_map(|(one, other)| one.difference(other));
+        if let Some(difference) = differences.next() {
+            wrong.push(format!(
+                "{:?} at write {write} of {revision}: {difference}",
+                CRASH_FAULTS[fault]
+            ));
+        }
+    }
+    println!(
+        "servers kills: {kills} rollouts of {} or {} writes to 3 servers, {hits} operators killed ({} before, {} during, {} after a write), {} ended as without a kill",
+        baselines[0].writes,
+        baselines[1].writes,
+        by_fault[0],
+        by_fault[1],
+        by_fault[2],
+        kills - wrong.len(),
+    );
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(hits, kills, "a rollout was over before its kill");
+}

@@ -1,0 +1,337 @@
+//! A canary under load, driven by the rollout controller: shares at each step, an abort, the way to the end,
+//! and a control whose readiness is not checked.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use mainstay_testkit::mesh::http::Connection;
+use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, Load, READY, Results};
+use serde_json::{Value, json};
+
+use crate::fixtures::{self, GATEWAY, OLD};
+use crate::test_mesh::TestMesh;
+use crate::upgrade::{none_failed, summary};
+
+const API: &str = "delivery.mainstay.dev/v1alpha1";
+const NAMESPACE: &str = "shop";
+/// Name of the application, of its deployment and of its route.
+const SHOP: &str = "shop";
+const COMPONENT: &str = "web";
+/// The host that the load asks for.
+const HOST: &str = "mesh.test";
+const REPLICAS: u32 = 2;
+
+/// Requests per second.
+const RATE: u32 = 300;
+/// Largest accepted distance of a share from its weight, in percent.
+const TOLERANCE: f64 = 2.0;
+/// Time from the write of a route until every proxy has it.
+const PROPAGATION: Duration = Duration::from_secs(2);
+
+fn revision(number: u32) -> String {
+    format!("{SHOP}-v{number}")
+}
+
+/// The number of requests for which [`TOLERANCE`] is at least 3.5 standard deviations.
+fn needed_requests(weight: u32) -> u32 {
+    let share = f64::from(weight) / 100.0;
+    let sigma = TOLERANCE / 100.0 / 3.5;
+    let needed = share * (1.0 - share) / (sigma * sigma);
+    (needed as u32).max(3 * RATE)
+}
+
+/// An Application whose pods do not come up while a file exists; with or without a readiness probe.
+fn application(mesh: &TestMesh, number: u32, is_probed: bool) -> Value {
+    let hold = mesh.hold(&revision(number)).display().to_string();
+    let mut container = json!({
+        "name": "app", "image": APP_IMAGE, "env": [{"name": HELD_BY, "value": hold}],
+        "ports": [{"name": "http", "containerPort": APP_PORT}],
+        "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
+    });
+    if is_probed {
+        container["readinessProbe"] = json!({"httpGet": {"path": READY, "port": APP_PORT}});
+    }
+    let metadata = json!({"labels": {"app": COMPONENT}});
+    let object = fixtures::deployment(NAMESPACE, COMPONENT, REPLICAS, &metadata, &container);
+    json!({
+        "apiVersion": API, "kind": "Application",
+        "metadata": {
+            "name": SHOP, "namespace": NAMESPACE,
+            "annotations": {"app.oam.dev/rollout-template": "true"},
+        },
+        "spec": {"components": [
+            {"name": COMPONENT, "type": "k8s-objects", "properties": {"objects": [object]}},
+        ]},
+    })
+}
+
+/// The deployment of a revision; changes are canaries that wait at 10 and 50 %.
+fn deployment(number: u32) -> Value {
+    let target =
+        json!({"revisionName": revision(number), "componentName": COMPONENT, "port": 80, "weight": 100});
+    json!({
+        "apiVersion": API, "kind": "ApplicationDeployment",
+        "metadata": {"name": SHOP, "namespace": NAMESPACE},
+        "spec": {
+            "appRevisions": [{
+                "revisionName": revision(number),
+                "placement": [{"distribution": {"replicas": REPLICAS}}],
+            }],
+            "traffic": {
+                "provider": "Istio", "hosts": [HOST], "drainSeconds": 3,
+                "gateways": [format!("{}/{}", GATEWAY.namespace, GATEWAY.name)],
+                "http": [{"weightedTargets": [target]}],
+            },
+            "strategy": {
+                "type": "Canary", "maxSurge": "100%", "maxUnavailable": 0,
+                "steps": [
+                    {"setWeight": 10}, {"pause": {}}, {"setWeight": 50}, {"pause": {}}, {"setWeight": 100},
+                ],
+            },
+        },
+    })
+}
+
+fn path(plural: &str, name: &str) -> String {
+    format!("/apis/{API}/namespaces/{NAMESPACE}/{plural}/{name}")
+}
+
+/// A rollout under load.
+struct Canary {
+    mesh: TestMesh,
+    load: Option<Load>,
+    actions: u32,
+    windows: Vec<Window>,
+}
+
+/// A time range in which a revision should have this share.
+struct Window {
+    revision: String,
+    weight: u32,
+    range: Range<Duration>,
+}
+
+impl Canary {
+    /// Starts a mesh with a gateway and the first revision, and the load.
+    async fn start() -> Self {
+        let mesh = TestMesh::without_apps().await;
+        for (name, label) in [
+            (GATEWAY.namespace, GATEWAY.label),
+            (NAMESPACE, Some(("istio.io/rev", OLD))),
+        ] {
+            mesh.create(&fixtures::namespace(name, label)).await;
+        }
+        for object in fixtures::gateway() {
+            mesh.create(&object).await;
+        }
+        mesh.create(&application(&mesh, 1, true)).await;
+        let mut canary = Self {
+            mesh,
+            load: None,
+            actions: 0,
+            windows: Vec::new(),
+        };
+        canary.until_revision(1).await;
+        canary.mesh.create(&deployment(1)).await;
+        canary.until_phase("Healthy").await;
+        canary.until_responding().await;
+        canary.start_load().await;
+        canary
+    }
+
+    async fn start_load(&mut self) {
+        let gateway = self.mesh.mesh.address(GATEWAY.namespace, GATEWAY.name, 80).await;
+        self.load = Some(Load::start(gateway.unwrap(), RATE));
+    }
+
+    async fn until_responding(&mut self) {
+        let gateway = self.mesh.mesh.address(GATEWAY.namespace, GATEWAY.name, 80).await;
+        let gateway = gateway.unwrap();
+        let ask = move || Connection::open(gateway, Duration::from_secs(1))?.get(HOST, "/");
+        self.mesh
+            .until("the first response", 60, async |_| {
+                let reply = tokio::task::spawn_blocking(ask).await.unwrap();
+                reply.ok().filter(|reply| reply.code == 200).map(drop)
+            })
+            .await;
+        self.mesh.note("first response");
+    }
+
+    async fn until_revision(&mut self, number: u32) {
+        let path = path("applicationrevisions", &revision(number));
+        let what = format!("revision {number} is recorded");
+        self.mesh
+            .until(&what, 60, async |mesh| mesh.get(&path).await.map(drop))
+            .await;
+    }
+
+    async fn until_phase(&mut self, phase: &str) {
+        let path = path("applicationdeployments", SHOP);
+        self.mesh
+            .until(phase, 120, async |mesh| {
+                let object = mesh.get(&path).await?;
+                let status = &object["status"];
+                let is_current = status["observedGeneration"] == object["metadata"]["generation"];
+                (is_current && status["phase"] == phase).then_some(())
+            })
+            .await;
+        self.mesh.note(phase);
+    }
+
+    /// Records a revision and starts its rollout.
+    async fn roll_out(&mut self, number: u32, is_probed: bool) {
+        let application = application(&self.mesh, number, is_probed);
+        let change = json!({"spec": application["spec"]});
+        self.mesh.merge(&path("applications", SHOP), &change).await;
+        self.until_revision(number).await;
+        let change = json!({"spec": deployment(number)["spec"]});
+        self.mesh
+            .merge(&path("applicationdeployments", SHOP), &change)
+            .await;
+        self.mesh.note(&format!("rollout of revision {number}"));
+    }
+
+    /// Waits until the rollout waits for a promotion at a step with this weight.
+    async fn until_waiting(&mut self, number: u32, weight: u32) {
+        let path = path("applicationdeployments", SHOP);
+        let what = format!("{weight} % on revision {number}");
+        self.mesh
+            .until(&what, 120, async |mesh| {
+                let object = mesh.get(&path).await?;
+                let rollout = &object["status"]["rollout"];
+                let step = rollout["step"].as_u64().unwrap_or(0) as usize;
+                let is_pause = !object["spec"]["strategy"]["steps"][step]["pause"].is_null();
+                let is_waiting = is_pause && !rollout["stepReachedAt"].is_null();
+                (is_waiting && route_weight(mesh, number).await? == weight).then_some(())
+            })
+            .await;
+        self.mesh.note(&what);
+    }
+
+    /// Sends enough requests to measure a share, and remembers when.
+    async fn measure(&mut self, number: u32, weight: u32) {
+        self.mesh.pass(PROPAGATION).await;
+        let begin = self.load.as_ref().unwrap().elapsed();
+        let time = Duration::from_secs(1) * needed_requests(weight) / RATE;
+        self.mesh.pass(time).await;
+        let end = self.load.as_ref().unwrap().elapsed();
+        self.windows.push(Window {
+            revision: revision(number),
+            weight,
+            range: begin..end,
+        });
+    }
+
+    async fn act(&mut self, verb: &str) {
+        self.actions += 1;
+        let action = json!({
+            "apiVersion": API, "kind": "DeploymentAction",
+            "metadata": {"name": format!("action-{}", self.actions), "namespace": NAMESPACE},
+            "spec": {"deploymentName": SHOP, "verb": verb},
+        });
+        self.mesh.create(&action).await;
+        self.mesh.note(verb);
+    }
+
+    fn finish_load(&mut self) -> Results {
+        self.load.take().unwrap().finish()
+    }
+
+    /// Returns a line with the measured shares; each must be near its weight.
+    fn check_shares(&self, results: &Results) -> String {
+        let mut shares = Vec::new();
+        for window in &self.windows {
+            let (share, requests) = results.share(&window.range, &window.revision);
+            let (percent, weight) = (share * 100.0, f64::from(window.weight));
+            shares.push(format!("{percent:.1} % of {requests} at {weight}"));
+            let least = needed_requests(window.weight) as usize * 9 / 10;
+            assert!(requests >= least, "only {requests} requests at {weight} %");
+            // Without a choice there is no deviation either.
+            let tolerance = if window.weight % 100 == 0 { 0.0 } else { TOLERANCE };
+            assert!(
+                (percent - weight).abs() <= tolerance,
+                "{percent:.1} % instead of {weight} % on {}",
+                window.revision
+            );
+        }
+        shares.join(", ")
+    }
+}
+
+/// Returns the weight of a revision in the stored route.
+async fn route_weight(mesh: &TestMesh, number: u32) -> Option<u32> {
+    let path = format!("/apis/networking.istio.io/v1/namespaces/{NAMESPACE}/virtualservices/{SHOP}");
+    let route = mesh.get(&path).await?;
+    let routes = route["spec"]["http"][0]["route"].as_array().cloned()?;
+    let mut routes = routes.iter();
+    let own = routes.find(|route| route["destination"]["host"] == revision(number).as_str())?;
+    Some(u32::try_from(own["weight"].as_u64()?).unwrap())
+}
+
+/// 0 → 10 → 50 %, an abort, then 10 → 50 → 100 %: shares follow the weights and no request fails. Pods that
+/// are not ready get no request.
+pub async fn a_canary_fails_no_request() {
+    let mut canary = Canary::start().await;
+    canary.measure(2, 0).await;
+    let hold = canary.mesh.hold(&revision(2));
+    std::fs::write(&hold, "").unwrap();
+    canary.roll_out(2, true).await;
+    // The pods of the new revision run and are not ready.
+    canary.measure(1, 100).await;
+    std::fs::remove_file(&hold).unwrap();
+    canary.mesh.note("the new revision may become ready");
+    canary.until_waiting(2, 10).await;
+    canary.measure(2, 10).await;
+    canary.act("Promote").await;
+    canary.until_waiting(2, 50).await;
+    canary.measure(2, 50).await;
+    canary.act("Abort").await;
+    canary.until_phase("Aborted").await;
+    canary.measure(1, 100).await;
+    let results = canary.finish_load();
+    println!("rollout abort: {}", summary(&results));
+    println!(
+        "rollout shares before the abort: {}",
+        canary.check_shares(&results)
+    );
+    none_failed(&canary.mesh, &results);
+    complete(&mut canary).await;
+    ignore_readiness(&mut canary).await;
+}
+
+/// The second attempt completes.
+async fn complete(canary: &mut Canary) {
+    canary.windows.clear();
+    canary.start_load().await;
+    canary.act("Retry").await;
+    for weight in [10, 50] {
+        canary.until_waiting(2, weight).await;
+        canary.measure(2, weight).await;
+        canary.act("Promote").await;
+    }
+    canary.until_phase("Healthy").await;
+    canary.measure(2, 100).await;
+    let results = canary.finish_load();
+    println!(
+        "rollout canary: {}; {}",
+        canary.check_shares(&results),
+        summary(&results)
+    );
+    none_failed(&canary.mesh, &results);
+}
+
+/// The control: the same application without a readiness probe counts as ready before it serves, so requests
+/// fail.
+async fn ignore_readiness(canary: &mut Canary) {
+    std::fs::write(canary.mesh.hold(&revision(3)), "").unwrap();
+    canary.start_load().await;
+    canary.roll_out(3, false).await;
+    canary.until_waiting(3, 10).await;
+    canary.mesh.pass(PROPAGATION * 2).await;
+    let results = canary.finish_load();
+    println!("rollout control, readiness ignored: {}", summary(&results));
+    assert!(
+        results.failures().count() > 0,
+        "ignored readiness was not detected"
+    );
+}
