@@ -54,6 +54,26 @@ const SETS: &[&[&str]] = &[
         "--set",
         "image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
     ],
+    &[
+        "--set",
+        "charts.pull[0].version=v1.30.3,charts.pull[0].digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        "--set",
+        "charts.pull[0].source=oci://r/charts,charts.env[0].name=HTTPS_PROXY,charts.env[0].value=http://proxy",
+    ],
+    &[
+        "--set",
+        "charts.volume.persistentVolumeClaim.claimName=istio-charts",
+    ],
+    &["--set", "charts.warn=false"],
+    &[
+        "--set",
+        "charts.volume.emptyDir.medium=Memory,charts.pull[0].version=1.30.3,charts.pull[0].digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+    ],
+    &["--set", "charts.pull[0].version=1.30.3"],
+    &[
+        "--set",
+        "charts.pull[0].version=latest,charts.pull[0].digest=sha256:1",
+    ],
     &["--set", "replicas=many"],
     &["--set", "replica=2"],
     &["--set", "image.digest=latest"],

@@ -29,7 +29,10 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     for version in catalog.installable() {
         names.extend(names_of(&istio_definitions(catalog, &version.version)?));
     }
-    let mut files = vec![("templates/_rules.tpl".to_owned(), rules(&names))];
+    let mut files = vec![
+        ("templates/_rules.tpl".to_owned(), rules(&names)),
+        ("templates/_versions.tpl".to_owned(), versions(catalog)),
+    ];
     for definition in &ours {
         files.push((format!("crds/{}.yaml", name(definition)), document(definition)?));
     }
@@ -45,6 +48,19 @@ pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
         .collect::<Result<_, DeployError>>()?;
     files.push(("member-role.yaml".to_owned(), member_role()));
     Ok(files)
+}
+
+/// Versions and aliases that the operator's binary can install, for the chart's warning at admission.
+fn versions(catalog: &Catalog) -> String {
+    let names = catalog.installable().into_iter().flat_map(|one| {
+        let aliases = one.aliases.into_iter();
+        aliases.chain([one.version.name()]).collect::<Vec<_>>()
+    });
+    let names = Value::from(names.collect::<Vec<_>>());
+    format!(
+        "{{{{- /* Written by `cargo xtask codegen` from the embedded charts. */ -}}}}\n\
+         {{{{- define \"mainstay.versions\" -}}}}\n{names}\n{{{{- end }}}}\n"
+    )
 }
 
 /// The role of the account that a Cluster's kubeconfig names.

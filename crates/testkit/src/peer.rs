@@ -11,7 +11,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-pub use fetched::{FETCHED, Fetched, fetch};
+pub use fetched::{FETCHED, Fetched, ZIG, fetch};
 
 /// One upstream program.
 #[derive(Debug)]
@@ -154,6 +154,12 @@ pub const PEERS: &[Peer] = &[
         name: "yq",
         module: "formats",
         package: "github.com/mikefarah/yq/v4",
+        stamps: &[],
+    },
+    Peer {
+        name: "packaging",
+        module: "packaging",
+        package: "./packaging",
         stamps: &[],
     },
 ];
