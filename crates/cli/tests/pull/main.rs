@@ -115,7 +115,7 @@ fn a_digest_covers_all_archives() {
             .is_file()
     );
     let (code, _, err) = pull("1234");
-    assert_eq!(code, 2);
+    assert_eq!(code, 1);
     assert!(err.contains("must be sha256: and 64 hexadecimal digits"), "{err}");
 }
 

@@ -23,10 +23,7 @@ impl Release {
     /// Packs a placeholder with the pages and scripts of the development build: formats do not depend on the
     /// content of the binary, and an unoptimised one is too large to compress quickly.
     pub(super) fn of_development() -> anyhow::Result<Self> {
-        let runnable = match std::env::var_os("TRY") {
-            Some(x) => x.into(),
-            None => mainstay_binary(Profile::Dev)?,
-        };
+        let runnable = mainstay_binary(Profile::Dev)?;
         let pack = move || {
             let binaries = Binaries {
                 target: TARGET,
