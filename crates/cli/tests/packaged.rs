@@ -1,8 +1,8 @@
 //! The packaged chart and the image's binary on a real API server: Helm installs the operator, a mesh becomes
 //! healthy, workloads migrate to a new revision, and nothing is left after `helm uninstall`.
 //!
-//! `cargo xtask prove first-hour` runs it with the files of `cargo xtask dist`, whose directory `MAINSTAY_DIST`
-//! names.
+//! `cargo xtask prove first-hour` runs it with the files of `cargo xtask dist`, whose directory is
+//! `MAINSTAY_DIST`.
 
 #![allow(
     clippy::unwrap_used,

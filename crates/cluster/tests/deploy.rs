@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         its_roles_are_enough_and_no_more,
         every_sentence_of_the_rbac_page_holds,
         definitions_are_installed_once,
-        versions_without_charts_are_told_at_admission,
+        versions_without_charts_are_reported_at_admission,
         samples_lead_to_plans
     ]
     .into_iter()
@@ -201,7 +201,7 @@ async fn definitions_are_installed_once(host: Host) {
 }
 
 /// Every version of the schema is either installable or leads to a warning that names the remedy.
-async fn versions_without_charts_are_told_at_admission(host: Host) {
+async fn versions_without_charts_are_reported_at_admission(host: Host) {
     let catalog = Catalog::embedded().unwrap();
     let ours = definitions::own_definitions(&catalog).unwrap();
     definitions::install(&host.client(None).await, &ours, |_, _| {})
@@ -210,7 +210,7 @@ async fn versions_without_charts_are_told_at_admission(host: Host) {
     install_chart(&host, "").await;
     let versions = schema_versions(&ours);
     wait_for_policy(&host, "v1.30.3", true).await;
-    let mut told = 0;
+    let mut reported = 0;
     for version in &versions {
         let warnings = version_warnings(&host, version).await;
         let installable = catalog.resolve(version).is_ok();
@@ -218,12 +218,16 @@ async fn versions_without_charts_are_told_at_admission(host: Host) {
         if let Some(warning) = warnings.first() {
             let remedy = format!("no charts of Istio {version}: add the version to charts.pull");
             assert!(warning.contains(&remedy), "{warning}");
-            told += 1;
+            reported += 1;
         }
     }
-    assert!(told > 20 && told < versions.len(), "{told} of {}", versions.len());
+    assert!(
+        reported > 20 && reported < versions.len(),
+        "{reported} of {}",
+        versions.len()
+    );
     println!(
-        "versions: {} in the schema, {told} told at admission",
+        "versions: {} in the schema, {reported} reported at admission",
         versions.len()
     );
     let pull = format!(

@@ -50,7 +50,7 @@ pub(super) fn bundle(release: &Release) -> anyhow::Result<(String, bool)> {
     Ok((last, holds))
 }
 
-/// Compares entries with those of `helm package`, which prints `Chart.yaml` anew.
+/// Compares entries with those of `helm package`, which prints `Chart.yaml` again.
 pub(super) fn chart(release: &Release) -> anyhow::Result<(String, bool)> {
     let ours = entries(&release.path(&dist::chart_name()))?;
     let mut equal = 0;
