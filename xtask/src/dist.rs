@@ -2,53 +2,181 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `toolchain` | the static binary, built with pinned compilers |
+//! | `target`, `elf` | supported machines; recognition of static executables |
 //! | `package` | tar, gzip and digests with fixed times and order |
+//! | `contents` | manual pages, completions and the archive for a manual installation |
 //! | `image` | the operator's image as an archive |
 //! | `debian` | the Debian package |
+//! | `chart` | the operator's Helm chart |
+//! | `bundle` | the bundle for the Operator Lifecycle Manager |
 //! | `indexes` | a Homebrew formula and a krew manifest |
 //! | `sbom` | the bill of materials |
 
+mod bundle;
+mod chart;
+mod contents;
 mod debian;
+mod elf;
 mod image;
 mod indexes;
 mod package;
 mod sbom;
+mod target;
+mod toolchain;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use mainstay_testkit::repository_root;
 
+pub(crate) use self::elf::is_static;
+pub(crate) use self::package::{Entry, sha256};
+pub(crate) use self::sbom::Packages;
+pub(crate) use self::target::Target;
+pub(crate) use self::toolchain::Build;
+
+use self::contents::Contents;
 use self::image::Image;
-use self::package::{Entry, gzip, sha256, tar};
-use crate::build::{Profile, run_cargo};
+use self::indexes::Download;
 
-/// The target of the static binary.
-const TARGET: &str = "x86_64-unknown-linux-musl";
+/// The version that is released.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The architecture in the terms of Go and Debian.
-const ARCHITECTURE: &str = "amd64";
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The image's name after it has been loaded: the default of the chart.
-const IMAGE: &str = "localhost/mainstay";
+/// The image's name after it has been loaded: the default of the chart. No registry serves it.
+pub(crate) const IMAGE: &str = "localhost/mainstay";
 
 /// Excludes the simulator from the operator's image.
-const OPERATOR_FEATURES: &[&str] = &["--no-default-features"];
+pub(crate) const OPERATOR_FEATURES: &[&str] = &["--no-default-features"];
+
+/// A package that the operator's image must not contain.
+const SIMULATOR: &str = "mainstay-sim";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Machines to build for; the first must be able to run here
+    #[arg(long = "target", value_enum, default_values_t = [Target::X86])]
+    targets: Vec<Target>,
+    /// Directory of the build [default: target/dist/build]
+    #[arg(long, value_name = "DIR")]
+    build_directory: Option<PathBuf>,
+    /// Directory of the files [default: target/dist/files]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// The binaries of one machine.
+pub(crate) struct Binaries {
+    /// What the binaries run on.
+    pub(crate) target: Target,
+    /// The command line with all commands.
+    pub(crate) mainstay: Vec<u8>,
+    /// The build of the operator's image.
+    pub(crate) operator: Vec<u8>,
+}
 
 /// Builds all files and prints their sizes and digests.
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let dist = target_directory().join("dist");
+    let build = arguments.build_directory.clone();
+    let build = build.unwrap_or_else(|| dist.join("build"));
+    let output = arguments.output.clone().unwrap_or_else(|| dist.join("files"));
+    write(&output, &release(&arguments.targets, &build)?)
+}
+
+/// Builds the binaries below `directory` and returns all files of a release.
+pub(crate) fn release(targets: &[Target], directory: &Path) -> anyhow::Result<Vec<Entry>> {
     crate::charts::run(&crate::charts::Arguments::default())?;
-    let files = files()?;
-    let directory = target_directory().join("dist/files");
-    if directory.exists() {
-        fs::remove_dir_all(&directory)?;
+    let (root, directory) = (repository_root(), std::path::absolute(directory)?);
+    let mut binaries = Vec::new();
+    let mut runnable = None;
+    for target in targets {
+        let build = Build {
+            target: *target,
+            root: &root,
+            directory: &directory,
+        };
+        let operator = fs::read(build.binary(OPERATOR_FEATURES)?)?;
+        let path = build.binary(&[])?;
+        let mainstay = fs::read(&path)?;
+        runnable.get_or_insert(path);
+        binaries.push(Binaries {
+            target: *target,
+            mainstay,
+            operator,
+        });
     }
-    fs::create_dir_all(&directory)?;
-    for file in &files {
+    files(&binaries, &runnable.context("no target")?)
+}
+
+/// Returns all files of a release. `runnable` is a `mainstay` that runs here.
+pub(crate) fn files(binaries: &[Binaries], runnable: &Path) -> anyhow::Result<Vec<Entry>> {
+    let contents = Contents::generate(runnable)?;
+    let mut files = vec![
+        Entry::file(chart_name(), chart::package()?),
+        Entry::file(bundle_name(), bundle::archive(runnable)?),
+    ];
+    let mut downloads = Vec::new();
+    for one in binaries {
+        let archive = contents.archive(one.target, &one.mainstay)?;
+        downloads.push(Download {
+            target: one.target,
+            archive: archive_name(one.target),
+            digest: sha256(&archive),
+        });
+        let bill = contents::bill(one.target, &[])?;
+        files.push(Entry::file(archive_name(one.target), archive));
+        files.push(Entry::file(format!("{}.cdx.json", base_name(one.target)), bill));
+        files.extend(system_packages(one, &contents)?);
+    }
+    files.push(Entry::file("mainstay.rb", indexes::homebrew(VERSION, &downloads)));
+    files.push(Entry::file(
+        "mainstay.krew.yaml",
+        indexes::krew(VERSION, &downloads),
+    ));
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.push(Entry::file("SHA256SUMS", checksums(&files)));
+    Ok(files)
+}
+
+/// Returns the Debian package and the operator's image with its bill of materials.
+fn system_packages(binaries: &Binaries, contents: &Contents) -> anyhow::Result<[Entry; 3]> {
+    let target = binaries.target;
+    let packages = Packages::resolve(target, OPERATOR_FEATURES)?;
+    ensure!(
+        !packages.contain(SIMULATOR),
+        "the operator's image contains {SIMULATOR}"
+    );
+    let image = Image {
+        binary: &binaries.operator,
+        version: VERSION,
+        architecture: target.architecture(),
+        reference: &image_reference(),
+    };
+    let bill = contents::bill(target, OPERATOR_FEATURES)?;
+    let debian = debian::package(
+        VERSION,
+        target.architecture(),
+        &contents.system_files(&binaries.mainstay)?,
+    )?;
+    Ok([
+        Entry::file(debian_name(target), debian),
+        Entry::file(image_name(target), image.archive()?),
+        Entry::file(
+            format!("{}.cdx.json", image_name(target).trim_end_matches(".tar")),
+            bill,
+        ),
+    ])
+}
+
+/// Replaces `directory` by these files and prints them.
+pub(crate) fn write(directory: &Path, files: &[Entry]) -> anyhow::Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory)?;
+    }
+    fs::create_dir_all(directory)?;
+    for file in files {
         fs::write(directory.join(&file.path), &file.content)?;
         let size = file.content.len() as f64 / f64::from(1 << 20);
         println!("{:>8.2} MiB  {}  {}", size, sha256(&file.content), file.path);
@@ -57,50 +185,38 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn files() -> anyhow::Result<Vec<Entry>> {
-    let operator = fs::read(static_binary(OPERATOR_FEATURES)?)?;
-    let path = static_binary(&[])?;
-    let binary = fs::read(&path)?;
-    let bill = serde_json::to_vec_pretty(&sbom::bill(TARGET, &[])?)?;
-    let manual = manual_pages(&path)?;
-    let completions = completions(&path)?;
-    let image = Image {
-        binary: &operator,
-        version: VERSION,
-        architecture: ARCHITECTURE,
-        reference: &format!("{IMAGE}:{VERSION}"),
-    };
-    let archive = Entry::file(archive_name(), archive(&binary, &bill, &manual, &completions)?);
-    let archive_digest = sha256(&archive.content);
-    let debian = debian::package(
-        VERSION,
-        ARCHITECTURE,
-        &system_files(&binary, &manual, &completions)?,
-    )?;
-    let mut files = vec![
-        archive,
-        Entry::file(format!("mainstay_{VERSION}_{ARCHITECTURE}.deb"), debian),
-        Entry::file(
-            format!("mainstay-{VERSION}-image-{ARCHITECTURE}.tar"),
-            image.archive()?,
-        ),
-        Entry::file(format!("mainstay-{VERSION}.tgz"), chart()?),
-        Entry::file("mainstay.cdx.json", bill),
-        Entry::file(
-            "mainstay.rb",
-            indexes::homebrew(VERSION, &archive_name(), &archive_digest),
-        ),
-        Entry::file(
-            "mainstay.krew.yaml",
-            indexes::krew(VERSION, &archive_name(), &archive_digest),
-        ),
-    ];
-    files.push(Entry::file("SHA256SUMS", checksums(&files)));
-    Ok(files)
+/// Returns repository and tag of the loaded image.
+pub(crate) fn image_reference() -> String {
+    format!("{IMAGE}:{VERSION}")
 }
 
-fn archive_name() -> String {
-    format!("mainstay-{VERSION}-{TARGET}.tar.gz")
+fn base_name(target: Target) -> String {
+    format!("mainstay-{VERSION}-{}", target.triple())
+}
+
+/// Returns the name of the archive for a manual installation.
+pub(crate) fn archive_name(target: Target) -> String {
+    format!("{}.tar.gz", base_name(target))
+}
+
+/// Returns the name of the Debian package.
+pub(crate) fn debian_name(target: Target) -> String {
+    format!("mainstay_{VERSION}_{}.deb", target.architecture())
+}
+
+/// Returns the name of the image's archive.
+pub(crate) fn image_name(target: Target) -> String {
+    format!("mainstay-{VERSION}-image-{}.tar", target.architecture())
+}
+
+/// Returns the name of the chart's archive.
+pub(crate) fn chart_name() -> String {
+    format!("mainstay-{VERSION}.tgz")
+}
+
+/// Returns the name of the bundle's archive.
+pub(crate) fn bundle_name() -> String {
+    format!("mainstay-{VERSION}-olm-bundle.tar.gz")
 }
 
 fn checksums(files: &[Entry]) -> String {
@@ -108,167 +224,7 @@ fn checksums(files: &[Entry]) -> String {
     files.iter().map(line).collect()
 }
 
-/// Returns the archive for a manual installation.
-fn archive(binary: &[u8], bill: &[u8], manual: &[Entry], completions: &[Entry]) -> anyhow::Result<Vec<u8>> {
-    let root = repository_root();
-    let mut entries = vec![
-        Entry::executable("mainstay", binary),
-        Entry::file("LICENSE", fs::read(root.join("LICENSE"))?),
-        Entry::file("README.md", fs::read(root.join("README.md"))?),
-        Entry::file("mainstay.cdx.json", bill),
-    ];
-    let below = |directory: &str, file: &Entry| {
-        Entry::file(format!("{directory}/{}", file.path), file.content.clone())
-    };
-    entries.extend(manual.iter().map(|page| below("man/man1", page)));
-    entries.extend(completions.iter().map(|script| below("completions", script)));
-    gzip(&tar(&entries)?)
-}
-
-/// Returns the files of the Debian package at their places in the file system.
-fn system_files(binary: &[u8], manual: &[Entry], completions: &[Entry]) -> anyhow::Result<Vec<Entry>> {
-    let license = fs::read(repository_root().join("LICENSE"))?;
-    let mut entries = vec![
-        Entry::executable("usr/bin/mainstay", binary),
-        Entry::file("usr/share/doc/mainstay/copyright", license),
-    ];
-    for page in manual {
-        let path = format!("usr/share/man/man1/{}.gz", page.path);
-        entries.push(Entry::file(path, gzip(&page.content)?));
-    }
-    for script in completions {
-        let directory = match script.path.as_str() {
-            "mainstay.bash" => "usr/share/bash-completion/completions/mainstay",
-            "_mainstay" => "usr/share/zsh/vendor-completions/_mainstay",
-            _ => "usr/share/fish/vendor_completions.d/mainstay.fish",
-        };
-        entries.push(Entry::file(directory, script.content.clone()));
-    }
-    Ok(entries)
-}
-
-/// Returns the Helm chart as `helm package` would lay it out.
-fn chart() -> anyhow::Result<Vec<u8>> {
-    let mut entries = Vec::new();
-    collect(&repository_root().join("deploy/chart"), "mainstay", &mut entries)?;
-    gzip(&tar(&entries)?)
-}
-
-fn collect(directory: &Path, prefix: &str, entries: &mut Vec<Entry>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let inside = format!("{prefix}/{name}");
-        if path.is_dir() {
-            collect(&path, &inside, entries)?;
-        } else {
-            entries.push(Entry::file(inside, fs::read(&path)?));
-        }
-    }
-    Ok(())
-}
-
-fn manual_pages(mainstay: &Path) -> anyhow::Result<Vec<Entry>> {
-    let scratch = tempfile::tempdir()?;
-    let status = Command::new(mainstay).arg("man").arg(scratch.path()).status()?;
-    ensure!(status.success(), "mainstay man failed");
-    let mut pages = Vec::new();
-    for entry in fs::read_dir(scratch.path())? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        pages.push(Entry::file(name, fs::read(entry.path())?));
-    }
-    pages.sort_by(|a, b| a.path.cmp(&b.path));
-    ensure!(!pages.is_empty(), "mainstay man wrote nothing");
-    Ok(pages)
-}
-
-fn completions(mainstay: &Path) -> anyhow::Result<Vec<Entry>> {
-    let shells = [
-        ("bash", "mainstay.bash"),
-        ("zsh", "_mainstay"),
-        ("fish", "mainstay.fish"),
-    ];
-    let script = |(shell, name): (&str, &str)| {
-        let output = Command::new(mainstay).args(["completion", shell]).output()?;
-        ensure!(output.status.success(), "mainstay completion {shell} failed");
-        Ok(Entry::file(name, output.stdout))
-    };
-    shells.into_iter().map(script).collect()
-}
-
-/// Builds the static binary and returns its path.
-fn static_binary(features: &[&str]) -> anyhow::Result<PathBuf> {
-    install_target()?;
-    let arguments = [
-        "build",
-        "--locked",
-        "--profile",
-        Profile::Dist.name(),
-        "--target",
-        TARGET,
-        "--package",
-        "mainstay",
-    ];
-    run_cargo(&[&arguments, features].concat())?;
-    let binary = target_directory().join(TARGET).join("dist/mainstay");
-    ensure!(is_static(&binary)?, "{} is not static", binary.display());
-    Ok(binary)
-}
-
-fn target_directory() -> PathBuf {
+/// Returns the directory of cargo's output.
+pub(crate) fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository_root().join("target"), PathBuf::from)
-}
-
-fn install_target() -> anyhow::Result<()> {
-    let status = Command::new("rustup")
-        .args(["target", "add", TARGET])
-        .current_dir(repository_root())
-        .status()
-        .context("starting rustup; without rustup, install the standard library of the musl target")?;
-    if !status.success() {
-        bail!("rustup cannot install the target {TARGET}");
-    }
-    Ok(())
-}
-
-/// A static ELF file requests no program interpreter.
-fn is_static(binary: &Path) -> anyhow::Result<bool> {
-    let bytes = fs::read(binary).with_context(|| binary.display().to_string())?;
-    Ok(interpreters(&bytes).context("not a 64-bit ELF file")? == 0)
-}
-
-/// Returns the number of `PT_INTERP` program headers of a 64-bit little-endian ELF file.
-fn interpreters(bytes: &[u8]) -> Option<usize> {
-    const PT_INTERP: u32 = 3;
-    bytes.strip_prefix(b"\x7fELF\x02\x01")?;
-    let offset = usize::try_from(u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?)).ok()?;
-    let size = usize::from(u16::from_le_bytes(bytes.get(54..56)?.try_into().ok()?));
-    let count = usize::from(u16::from_le_bytes(bytes.get(56..58)?.try_into().ok()?));
-    let kind = |index: usize| {
-        let start = offset + index * size;
-        Some(u32::from_le_bytes(bytes.get(start..start + 4)?.try_into().ok()?))
-    };
-    Some(
-        (0..count)
-            .filter_map(kind)
-            .filter(|kind| *kind == PT_INTERP)
-            .count(),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dynamic_executable_is_recognised() {
-        let own = std::env::current_exe().unwrap();
-        assert!(!is_static(&own).unwrap());
-    }
-
-    #[test]
-    fn other_files_are_no_executables() {
-        assert_eq!(interpreters(b"#!/bin/sh\n"), None);
-    }
 }

@@ -62,7 +62,7 @@ enum Task {
     /// Record `mainstay demo` for the README
     Picture(picture::Arguments),
     /// Build the files of a release
-    Dist,
+    Dist(dist::Arguments),
     /// Build the documentation as a book into `target/docs`, with the generated references
     Docs,
     /// Compare `mainstay template` with the real helm, byte for byte
@@ -107,7 +107,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Peers { names } => peers::run(&names),
         Task::Advisories => deny::check_advisories(),
         Task::Picture(arguments) => picture::run(&arguments),
-        Task::Dist => dist::run(),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Docs => docs::run(),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),

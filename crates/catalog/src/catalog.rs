@@ -47,6 +47,15 @@ pub struct Installable {
     pub default: bool,
 }
 
+/// An alias that resolves to another version once a version is added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasChange {
+    /// The alias.
+    pub alias: String,
+    /// What it resolves to now, if anything.
+    pub current: Option<Version>,
+}
+
 /// The installable versions of all layers. A later layer hides the same version of an earlier one.
 #[derive(Debug)]
 pub struct Catalog {
@@ -149,6 +158,23 @@ impl Catalog {
             .filter(|name| self.resolve(name).is_ok_and(|found| found == *version));
         let newest = (self.newest((major, minor)) == Some(version)).then_some(latest.clone());
         newest.into_iter().chain(listed).collect()
+    }
+
+    /// Returns the alias that resolves to `version` once its charts are added: the latest patch of its minor.
+    /// `None` if nothing changes.
+    #[must_use]
+    pub fn alias_change(&self, version: &Version) -> Option<AliasChange> {
+        let (major, minor) = version.minor();
+        let current = self.newest((major, minor));
+        let is_newer = |current: &Version| match (version.is_release(), current.is_release()) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => version > current,
+        };
+        current.is_none_or(is_newer).then(|| AliasChange {
+            alias: format!("v{major}.{minor}-latest"),
+            current: current.cloned(),
+        })
     }
 
     /// Returns the version to use when none is given: the first pinned one, or else the newest.
@@ -419,6 +445,26 @@ mod tests {
         check(&catalog, "master", Ok("1.31.0-alpha.eed52ebb"));
         check(&catalog, "v1.31-latest", Ok("1.31.0-alpha.eed52ebb"));
         assert_eq!(catalog.default_version().unwrap().to_string(), "1.29.1");
+    }
+
+    #[test]
+    fn a_newer_patch_changes_the_alias_of_its_minor() {
+        let catalog = catalog(&["1.28.2", "1.29.1", "1.31.0-alpha.eed52ebb"]);
+        let change = |version: &str| {
+            let change = catalog.alias_change(&version.parse().unwrap())?;
+            let current = change.current.map(|version| version.to_string());
+            Some((change.alias, current.unwrap_or_default()))
+        };
+        let expected = |alias: &str, current: &str| Some((alias.to_owned(), current.to_owned()));
+        assert_eq!(change("1.29.6"), expected("v1.29-latest", "1.29.1"));
+        assert_eq!(change("1.29.0"), None);
+        assert_eq!(change("1.29.1"), None);
+        assert_eq!(change("1.29.2-beta.1"), None);
+        assert_eq!(change("1.30.3"), expected("v1.30-latest", ""));
+        assert_eq!(
+            change("1.31.0"),
+            expected("v1.31-latest", "1.31.0-alpha.eed52ebb")
+        );
     }
 
     #[test]

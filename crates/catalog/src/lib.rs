@@ -29,7 +29,7 @@ pub mod pack;
 mod store;
 mod version;
 
-pub use catalog::{Catalog, Installable, Origin};
+pub use catalog::{AliasChange, Catalog, Installable, Origin};
 pub use derive::{derive_installer, derive_operator, release_from_charts};
 pub use error::CatalogError;
 pub use flavour::Flavour;

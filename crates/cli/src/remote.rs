@@ -13,7 +13,7 @@ use mainstay_catalog::Version;
 use mainstay_catalog::derive::Files;
 
 pub(crate) use error::RemoteError;
-pub(crate) use http::Client;
+pub(crate) use http::{Client, sha256};
 
 use crate::ui::Progress;
 use address::Address;
@@ -27,6 +27,14 @@ pub(crate) const CHARTS: [&str; 5] = ["base", "istiod", "cni", "ztunnel", "gatew
 
 /// Maximum size of an archive; Istio's are below 100 KiB.
 const MAX_ARCHIVE: u64 = 20 << 20;
+
+/// Parses a digest given on the command line.
+pub(crate) fn parse_digest(text: &str) -> Result<String, String> {
+    match text.strip_prefix("sha256:") {
+        Some(hex) if http::is_sha256(hex) => Ok(text.to_ascii_lowercase()),
+        _ => Err("must be sha256: and 64 hexadecimal digits".to_owned()),
+    }
+}
 
 /// A source of release charts.
 pub(crate) enum Source {

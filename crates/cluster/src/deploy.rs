@@ -37,6 +37,7 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     let mut files = vec![
         ("templates/_rules.tpl".to_owned(), rules(&names, &istio)),
         ("templates/_webhook.tpl".to_owned(), webhook()?),
+        ("templates/_versions.tpl".to_owned(), versions(catalog)),
     ];
     for definition in &ours {
         files.push((format!("crds/{}.yaml", name(definition)), document(definition)?));
@@ -62,6 +63,19 @@ pub fn istio_operator_files() -> Result<Vec<(String, String)>, DeployError> {
         format!("{}.yaml", name(&definition)),
         document(&definition)?,
     )])
+}
+
+/// Versions and aliases that the operator's binary can install, for the chart's warning at admission.
+fn versions(catalog: &Catalog) -> String {
+    let names = catalog.installable().into_iter().flat_map(|one| {
+        let aliases = one.aliases.into_iter();
+        aliases.chain([one.version.name()]).collect::<Vec<_>>()
+    });
+    let names = Value::from(names.collect::<Vec<_>>());
+    format!(
+        "{{{{- /* Written by `cargo xtask codegen` from the embedded charts. */ -}}}}\n\
+         {{{{- define \"mainstay.versions\" -}}}}\n{names}\n{{{{- end }}}}\n"
+    )
 }
 
 /// The role of the account that a Cluster's kubeconfig names.

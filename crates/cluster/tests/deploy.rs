@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         its_roles_are_enough_and_no_more,
         every_sentence_of_the_rbac_page_holds,
         definitions_are_installed_once,
+        versions_without_charts_are_reported_at_admission,
         samples_lead_to_plans
     ]
     .into_iter()
@@ -98,12 +99,12 @@ async fn install_chart(host: &Host, values: &str) -> usize {
 }
 
 async fn the_chart_is_accepted(host: Host) {
-    assert_eq!(install_chart(&host, "").await, 22);
+    assert_eq!(install_chart(&host, "").await, 24);
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;
     let more = "istioOperator: {enabled: true, revision: canary}\n";
-    assert_eq!(install_chart(&host, more).await, 21);
+    assert_eq!(install_chart(&host, more).await, 29);
 }
 
 async fn its_roles_are_enough_and_no_more(host: Host) {
@@ -238,6 +239,73 @@ async fn definitions_are_installed_once(host: Host) {
         .unwrap();
     assert_eq!(third, [Outcome::Updated]);
     println!("definitions installed: {}", all.len());
+}
+
+/// Every version of the schema is either installable or leads to a warning that names the remedy.
+async fn versions_without_charts_are_reported_at_admission(host: Host) {
+    let catalog = Catalog::embedded().unwrap();
+    let ours = definitions::own_definitions(&catalog).unwrap();
+    definitions::install(&host.client(None).await, &ours, |_, _| {})
+        .await
+        .unwrap();
+    install_chart(&host, "").await;
+    let versions = schema_versions(&ours);
+    wait_for_policy(&host, "v1.30.3", true).await;
+    let mut reported = 0;
+    for version in &versions {
+        let warnings = version_warnings(&host, version).await;
+        let installable = catalog.resolve(version).is_ok();
+        assert_eq!(warnings.is_empty(), installable, "{version}: {warnings:?}");
+        if let Some(warning) = warnings.first() {
+            let remedy = format!("no charts of Istio {version}: add the version to charts.pull");
+            assert!(warning.contains(&remedy), "{warning}");
+            reported += 1;
+        }
+    }
+    assert!(
+        reported > 20 && reported < versions.len(),
+        "{reported} of {}",
+        versions.len()
+    );
+    println!(
+        "versions: {} in the schema, {reported} reported at admission",
+        versions.len()
+    );
+    let pull = format!(
+        "charts: {{pull: [{{version: 1.30.3, digest: 'sha256:{}'}}]}}",
+        "0".repeat(64)
+    );
+    install_chart(&host, &pull).await;
+    wait_for_policy(&host, "v1.30.3", false).await;
+    assert!(version_warnings(&host, "v1.30-latest").await.is_empty());
+    assert_eq!(version_warnings(&host, "v1.30.2").await.len(), 1);
+}
+
+/// Versions and aliases that the definition of an Istio accepts.
+fn schema_versions(definitions: &[Value]) -> Vec<String> {
+    let istio = definitions
+        .iter()
+        .find(|one| one["spec"]["names"]["kind"] == "Istio");
+    let schema = &istio.unwrap()["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let versions = &schema["properties"]["spec"]["properties"]["version"]["enum"];
+    serde_json::from_value(versions.clone()).unwrap()
+}
+
+async fn version_warnings(host: &Host, version: &str) -> Vec<String> {
+    let istio = json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"},
+        "spec": {"version": version, "namespace": "istio-system"}});
+    host.warnings("/apis/sailoperator.io/v1/istios", &istio).await
+}
+
+/// A server applies a policy some time after it was written.
+async fn wait_for_policy(host: &Host, version: &str, warns: bool) {
+    for _ in 0..300 {
+        if version_warnings(host, version).await.is_empty() != warns {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("the policy is not applied");
 }
 
 async fn samples_lead_to_plans(host: Host) {

@@ -172,7 +172,10 @@ pub enum ReconcileError {
         version: String,
     },
     /// The charts of the version are not available.
-    #[error("the charts of Istio {0} are not available; `mainstay charts pull {0}` adds them")]
+    #[error(
+        "the charts of Istio {0} are not available; run `mainstay charts pull {0}` and add the version with the printed digest \
+         to `charts.pull` of the operator's Helm chart"
+    )]
     NotHere(Version),
     /// The charts of a revision's version are not available.
     #[error("failed to install/update Helm chart {chart:?}: the charts of Istio {version} are not available")]

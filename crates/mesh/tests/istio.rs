@@ -80,7 +80,8 @@ fn errors_of_an_istio_are_reported() {
     check_error(
         "charts not here",
         json!({"version": "v1.30.3", "namespace": namespace}),
-        "the charts of Istio 1.30.3 are not available; `mainstay charts pull 1.30.3` adds them",
+        "the charts of Istio 1.30.3 are not available; run `mainstay charts pull 1.30.3` and add the version with the printed digest \
+         to `charts.pull` of the operator's Helm chart",
         Requeue::Backoff,
     );
     check_error(

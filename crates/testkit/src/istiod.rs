@@ -8,12 +8,12 @@ use std::fs::{self, File};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use http::Request;
 use kube::Client;
 use mainstay_sim::tree;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::process::Command;
 
+use crate::account;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
 use crate::kubelet::{PodBackend, PodProcess, PodProcessFuture, Probe};
 use crate::peer::{PeerError, built_peer};
@@ -68,22 +68,10 @@ impl Istiods {
 
     /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
     async fn kubeconfig(&self, pod: &Value, home: &Path) -> Result<PathBuf, String> {
-        let namespace = tree::text(pod, &["metadata", "namespace"]);
+        let token = account::token(&self.client, pod).await?;
         let account = tree::text(pod, &["spec", "serviceAccountName"]);
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 43_200}});
-        let request = Request::post(path)
-            .header("content-type", "application/json")
-            .body(body.to_string().into_bytes());
-        let request = request.map_err(|error| error.to_string())?;
-        let reply: Value = self
-            .client
-            .request(request)
-            .await
-            .map_err(|error| error.to_string())?;
-        let token = tree::text(&reply, &["status", "token"]);
         let path = home.join("kubeconfig");
-        fs::write(&path, self.access.kubeconfig(account, token)).map_err(|error| error.to_string())?;
+        fs::write(&path, self.access.kubeconfig(account, &token)).map_err(|error| error.to_string())?;
         Ok(path)
     }
 }

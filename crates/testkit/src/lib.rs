@@ -1,11 +1,15 @@
 //! Real peers as processes: upstream binaries, clusters, a mesh, a browser, and the Go oracle. Test-only.
 
+#[cfg(feature = "cluster")]
+mod account;
 #[cfg(feature = "browser")]
 pub mod browser;
 mod cases;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod formats;
+#[cfg(feature = "cluster")]
+pub mod image;
 #[cfg(feature = "cluster")]
 pub mod isolation;
 #[cfg(feature = "cluster")]
@@ -23,7 +27,7 @@ mod usage;
 pub use cases::{CaseCounts, Random, case_count};
 pub use oracle::{Oracle, OracleError, OracleRequest, OracleResponse};
 pub use peer::{
-    FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer,
+    FETCHED, Fetched, PEERS, Peer, PeerError, ZIG, build_peer, built_peer, cache_home, fetch, peer,
     repository_root,
 };
 pub use usage::Usage;

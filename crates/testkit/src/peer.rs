@@ -11,7 +11,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-pub use fetched::{FETCHED, Fetched, fetch};
+pub use fetched::{FETCHED, Fetched, ZIG, fetch};
 
 /// One upstream program.
 #[derive(Debug)]
@@ -179,6 +179,12 @@ pub const PEERS: &[Peer] = &[
         stamps: &[("github.com/prometheus/common/version.Version", "3.15.0")],
         // Without service discovery, whose clients are most of the build.
         tags: "remove_all_sd",
+    },
+    Peer {
+        name: "packaging",
+        module: "packaging",
+        package: "./packaging",
+        stamps: &[],
     },
 ];
 

@@ -1,23 +1,69 @@
 //! A Debian package: an `ar` archive of a version, control data and files.
 
+use std::fs;
+
+use mainstay_testkit::repository_root;
+
 use super::package::{Entry, gzip, tar};
+
+const HOME: &str = env!("CARGO_PKG_REPOSITORY");
+
+/// Who is responsible, in Debian's form.
+const MAINTAINER: &str = "The Mainstay authors <mainstay-mesh@users.noreply.github.com>";
+
+/// Notes of Debian's checker that do not apply: the binary is static on purpose, and no bug tracks the first
+/// upload to Debian's archive.
+const OVERRIDES: &str = "mainstay: statically-linked-binary [usr/bin/mainstay]\n\
+    mainstay: initial-upload-closes-no-bugs\n";
 
 /// Returns the package with `files`, whose paths begin below the root directory.
 pub(super) fn package(version: &str, architecture: &str, files: &[Entry]) -> anyhow::Result<Vec<u8>> {
+    let files: Vec<Entry> = files
+        .iter()
+        .map(|file| file.clone().below("./"))
+        .chain(documents(version)?)
+        .collect();
     let size: usize = files.iter().map(|file| file.content.len()).sum();
     let control = format!(
-        "Package: mainstay\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Mainstay authors\n\
-         Installed-Size: {}\nSection: admin\nPriority: optional\nHomepage: https://github.com/mainstay-mesh/mainstay\n\
+        "Package: mainstay\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {MAINTAINER}\n\
+         Installed-Size: {}\nSection: admin\nPriority: optional\nHomepage: {HOME}\n\
          Description: operate an Istio service mesh from one binary\n Renders, installs, upgrades and rehearses Istio \
          meshes, migrates workloads\n between revisions, and simulates Kubernetes clusters.\n",
         size.div_ceil(1024)
     );
     let members = [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", gzip(&tar(&[Entry::file("control", control)])?)?),
-        ("data.tar.gz", gzip(&tar(files)?)?),
+        (
+            "control.tar.gz",
+            gzip(&tar(&[Entry::file("./control", control)])?)?,
+        ),
+        ("data.tar.gz", gzip(&tar(&files)?)?),
     ];
     Ok(ar(&members))
+}
+
+/// Returns the copyright file, the changes and the overrides, which every package has.
+fn documents(version: &str) -> anyhow::Result<[Entry; 4]> {
+    let changes = fs::read(repository_root().join("CHANGELOG.md"))?;
+    let log = format!(
+        "mainstay ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {MAINTAINER}  Thu, 01 Jan 1970 00:00:00 +0000\n"
+    );
+    let directory = "./usr/share/doc/mainstay";
+    Ok([
+        Entry::file(format!("{directory}/copyright"), copyright()),
+        Entry::file(format!("{directory}/changelog.gz"), gzip(&changes)?),
+        Entry::file(format!("{directory}/changelog.Debian.gz"), gzip(log.as_bytes())?),
+        Entry::file("./usr/share/lintian/overrides/mainstay", OVERRIDES),
+    ])
+}
+
+/// Returns the license in Debian's machine-readable form.
+fn copyright() -> String {
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: mainstay\nSource: {HOME}\n\n\
+         Files: *\nCopyright: The Mainstay authors\nLicense: Apache-2.0\n\n\
+         License: Apache-2.0\n On Debian systems, the complete text of the license is in\n /usr/share/common-licenses/Apache-2.0.\n"
+    )
 }
 
 /// Returns an `ar` archive in the common format, without times and owners.

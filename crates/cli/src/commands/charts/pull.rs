@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use mainstay_catalog::{
-    Catalog, Flavour, Note, Version, derive_operator, release_from_charts, write_version,
+    AliasChange, Catalog, Flavour, Note, Version, derive_operator, release_from_charts, write_version,
 };
 
 use crate::catalog::{ChartsFlag, user_directory};
 use crate::commands::print;
 use crate::error::{CliError, Kind};
-use crate::remote::{Client, DEFAULT_REPOSITORY, Pulled, Source};
+use crate::remote::{Client, DEFAULT_REPOSITORY, Pulled, Source, sha256};
 use crate::ui::Progress;
 
 /// Arguments of `charts pull`.
@@ -18,9 +18,11 @@ use crate::ui::Progress;
   mainstay charts pull 1.30.3
   mainstay charts pull 1.30.3 --repo https://charts.example.com/istio
   mainstay charts pull 1.30.3 oci://gcr.io/istio-release/charts
+  mainstay charts pull 1.30.3 --to charts --digest sha256:…    # as in `charts.pull` of the operator's Helm chart
 
 Every archive is verified against the digest in its index or manifest. Nothing is added unless the charts base, istiod, cni,
-ztunnel and gateway all exist. HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured.")]
+ztunnel and gateway all exist. The printed digest covers all archives; with --digest, other archives are rejected. HTTPS_PROXY,
+HTTP_PROXY and NO_PROXY are honoured.")]
 pub(crate) struct Args {
     /// Version to add: X.Y.Z
     version: String,
@@ -44,6 +46,10 @@ pub(crate) struct Args {
     /// Write to this directory instead of the user's catalog; use it with --charts
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
+
+    /// Reject charts with another digest than this one, which an earlier pull printed
+    #[arg(long, value_name = "sha256:…", value_parser = crate::remote::parse_digest)]
+    digest: Option<String>,
 }
 
 /// Runs the command.
@@ -58,8 +64,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let source = Source::parse(address, args.plain_http)?.with_token_hosts(&args.token_host);
     let progress = Progress::start();
     let pulled = source.pull(&Client::new()?, &version, &progress)?;
+    let digest = digest(&pulled);
+    if let Some(expected) = args.digest.as_ref().filter(|expected| **expected != digest) {
+        return Err(other_charts(&version, &digest, expected));
+    }
     let note = provenance(address, &pulled);
-    let flavours = flavours(&ChartsFlag::default().open()?, &version, pulled)?;
+    let catalog = ChartsFlag::default().open()?;
+    let flavours = flavours(&catalog, &version, pulled)?;
     let target = write_version(
         &directory,
         &version,
@@ -69,7 +80,38 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             text: &note,
         },
     )?;
-    print(format!("Istio {version}: {} in {}\n", names(&flavours), target.display()).as_bytes())
+    let mut text = format!(
+        "Istio {version}: {} in {}\ndigest: {digest}\n",
+        names(&flavours),
+        target.display()
+    );
+    if let Some(change) = catalog.alias_change(&version) {
+        text.push_str(&describe(&change, &version));
+    }
+    print(text.as_bytes())
+}
+
+/// Meshes that name the alias are upgraded, so the change is stated.
+fn describe(change: &AliasChange, version: &Version) -> String {
+    match &change.current {
+        Some(current) => format!("{} resolves to {version} (was {current})\n", change.alias),
+        None => format!("{} resolves to {version}\n", change.alias),
+    }
+}
+
+/// Returns one digest of all archives.
+fn digest(pulled: &[Pulled]) -> String {
+    let lines: String = pulled
+        .iter()
+        .map(|one| format!("{} {}\n", one.chart, one.digest))
+        .collect();
+    format!("sha256:{}", sha256(lines.as_bytes()))
+}
+
+fn other_charts(version: &Version, found: &str, expected: &str) -> CliError {
+    let message = format!("the charts of Istio {version} have the digest {found}, expected {expected}");
+    CliError::new(Kind::Chart, message)
+        .hint("check the source; if it is right, use the digest that a pull without --digest prints")
 }
 
 fn no_directory() -> CliError {

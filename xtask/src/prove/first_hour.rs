@@ -1,0 +1,10 @@
+//! Proof of the first hour with Mainstay: what a new user downloads, installs and reads.
+
+mod dist;
+
+use super::row::Row;
+
+/// Returns all rows; the quick share packages a development build.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    dist::rows(quick)
+}

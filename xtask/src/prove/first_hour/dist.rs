@@ -1,0 +1,125 @@
+//! Rows about the files of a release, each judged by the tool that reads them.
+//!
+//! | module | content |
+//! |---|---|
+//! | `release` | the files: of a development build, or as they are published |
+//! | `formats` | packages, chart, bundle and image |
+//! | `binary` | static, reproducible, small, fast to start |
+//! | `use_of_it` | a cluster that runs the image, a new user with the archive |
+
+mod binary;
+mod formats;
+mod release;
+mod use_of_it;
+
+use anyhow::Context;
+
+use self::release::Release;
+use super::super::row::{Row, RowKind};
+
+/// A claim about the files.
+struct Claim {
+    claim: &'static str,
+    goal: &'static str,
+    /// Returns the figure and whether it meets the goal.
+    check: fn(&Release) -> anyhow::Result<(String, bool)>,
+    kind: RowKind,
+}
+
+const fn correct(
+    claim: &'static str,
+    goal: &'static str,
+    check: fn(&Release) -> anyhow::Result<(String, bool)>,
+) -> Claim {
+    Claim {
+        claim,
+        goal,
+        check,
+        kind: RowKind::Correctness,
+    }
+}
+
+const QUICK: &[Claim] = &[
+    correct("dist: packaging twice", "all files equal", formats::equal_files),
+    correct(
+        "dist: image archive, read by containerd and go-containerregistry",
+        "imported, all blobs valid",
+        formats::image,
+    ),
+    correct(
+        "dist: OLM bundle, operator-framework's validators",
+        "0 errors",
+        formats::bundle,
+    ),
+    correct(
+        "dist: chart archive and `helm package` 3 and 4",
+        "equal entries",
+        formats::chart,
+    ),
+    correct(
+        "dist: dpkg installs and removes the package",
+        "all files, then none",
+        formats::debian,
+    ),
+    correct(
+        "dist: packages of the operator's image",
+        "no simulator; equal to the bill of materials",
+        formats::packages,
+    ),
+];
+
+const FULL: &[Claim] = &[
+    correct(
+        "dist: the binary according to `file`",
+        "static",
+        binary::is_static,
+    ),
+    correct(
+        "dist: two builds in different directories",
+        "equal bytes",
+        binary::is_reproducible,
+    ),
+    Claim {
+        claim: "dist: start-up and size",
+        goal: "below 50 ms and 60 MiB",
+        check: binary::start_up,
+        kind: RowKind::Performance,
+    },
+    correct(
+        "dist: `helm install` with the image's binary on a real API server",
+        "ready, healthy, migrated, uninstalled",
+        use_of_it::cluster,
+    ),
+    correct(
+        "dist: a new user with only the archive",
+        "every step exits with 0",
+        use_of_it::new_user,
+    ),
+];
+
+/// Returns the rows.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let release = if quick {
+        Release::of_development()
+    } else {
+        Release::published()
+    };
+    let release = release.context("packaging");
+    let full = if quick { &[] } else { FULL };
+    let claims = QUICK.iter().chain(full);
+    claims.map(|claim| claim.row(&release)).collect()
+}
+
+impl Claim {
+    fn row(&self, release: &anyhow::Result<Release>) -> Row {
+        let outcome = match release {
+            Ok(release) => (self.check)(release),
+            Err(error) => Err(anyhow::anyhow!("{error:#}")),
+        };
+        match (outcome, self.kind) {
+            (Ok((figure, holds)), RowKind::Correctness) => Row::correct(self.claim, figure, self.goal, holds),
+            (Ok((figure, holds)), RowKind::Performance) => Row::fast(self.claim, figure, self.goal, holds),
+            (Err(error), kind) => Row::not_measured(self.claim, self.goal, kind, &error),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Every format is read by its own tool.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use mainstay_testkit::{peer, repository_root};
+use mainstay_yaml::{Budget, parse};
+
+use super::release::{Release, TARGET, run};
+use crate::dist::{self, OPERATOR_FEATURES, Packages, sha256};
+
+/// Packaging depends on nothing but its input.
+pub(super) fn equal_files(release: &Release) -> anyhow::Result<(String, bool)> {
+    let again = release.again()?;
+    let equal = release.files.iter().zip(&again).filter(|(one, other)| {
+        let is_equal = one.path == other.path && one.content == other.content;
+        if !is_equal {
+            println!("differs: {}", one.path);
+        }
+        is_equal
+    });
+    let (equal, total) = (equal.count(), release.files.len().max(again.len()));
+    Ok((format!("{equal} of {total}"), equal == total))
+}
+
+/// Runs the program of the libraries that read what we write, and returns its lines.
+fn judge(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
+    let output = run(Command::new(peer("packaging")?).arg(command).arg(path))?;
+    let text = String::from_utf8(output.stdout)?;
+    println!("{text}");
+    Ok(text.lines().map(ToOwned::to_owned).collect())
+}
+
+pub(super) fn image(release: &Release) -> anyhow::Result<(String, bool)> {
+    let lines = judge("image", &release.path(&dist::image_name(TARGET)))?;
+    let reference = dist::image_reference();
+    let holds = lines.len() == 2 && lines.iter().all(|line| line.contains(&reference));
+    Ok((lines.join("; "), holds))
+}
+
+pub(super) fn bundle(release: &Release) -> anyhow::Result<(String, bool)> {
+    let directory = release.unpack(&dist::bundle_name())?;
+    let lines = judge("bundle", &directory.path().join("bundle"))?;
+    let last = lines.last().context("no output")?.clone();
+    let holds = last.contains(", 0 errors, ");
+    Ok((last, holds))
+}
+
+/// Compares entries with those of `helm package`, which prints `Chart.yaml` again.
+pub(super) fn chart(release: &Release) -> anyhow::Result<(String, bool)> {
+    let ours = entries(&release.path(&dist::chart_name()))?;
+    let mut equal = 0;
+    for helm in ["helm3", "helm4"] {
+        let scratch = tempfile::tempdir()?;
+        let helm = peer(helm)?;
+        let mut package = Command::new(&helm);
+        package.arg("package").arg(repository_root().join("deploy/chart"));
+        run(package.arg("--destination").arg(scratch.path()))?;
+        run(Command::new(&helm)
+            .arg("lint")
+            .arg(release.path(&dist::chart_name())))?;
+        let theirs = entries(&scratch.path().join(dist::chart_name()))?;
+        ensure!(
+            ours.keys().eq(theirs.keys()),
+            "entries differ: {:?} and {:?}",
+            ours.keys(),
+            theirs.keys()
+        );
+        equal += ours
+            .iter()
+            .filter(|(path, bytes)| is_equal(path, bytes, &theirs))
+            .count();
+    }
+    Ok((
+        format!("{equal} of {} entries", 2 * ours.len()),
+        equal == 2 * ours.len(),
+    ))
+}
+
+fn is_equal(path: &str, bytes: &[u8], others: &BTreeMap<String, Vec<u8>>) -> bool {
+    let Some(other) = others.get(path) else {
+        return false;
+    };
+    let value = |text: &[u8]| parse(text, &Budget::default()).ok();
+    let is_metadata = path.ends_with("/Chart.yaml");
+    bytes == other || (is_metadata && value(bytes).is_some() && value(bytes) == value(other))
+}
+
+/// Returns the files of a compressed archive by path.
+fn entries(path: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
+    let file = fs::File::open(path).with_context(|| path.display().to_string())?;
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let mut entries = BTreeMap::new();
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        if entry.header().entry_type().is_file() {
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content)?;
+            entries.insert(entry.path()?.display().to_string(), content);
+        }
+    }
+    Ok(entries)
+}
+
+/// Installs into an empty root directory and removes again.
+pub(super) fn debian(release: &Release) -> anyhow::Result<(String, bool)> {
+    let root = tempfile::tempdir()?;
+    let database = root.path().join("var/lib/dpkg");
+    for directory in ["info", "updates", "triggers"] {
+        fs::create_dir_all(database.join(directory))?;
+    }
+    for file in ["status", "available"] {
+        fs::write(database.join(file), "")?;
+    }
+    let dpkg = |arguments: &[&str]| {
+        let mut command = Command::new("dpkg");
+        command.arg(format!("--root={}", root.path().display()));
+        run(command
+            .args(["--force-not-root", "--log=/dev/null"])
+            .args(arguments))
+    };
+    let package = release.path(&dist::debian_name(TARGET)).display().to_string();
+    dpkg(&["--install", &package])?;
+    let installed = String::from_utf8(dpkg(&["--listfiles", "mainstay"])?.stdout)?;
+    let is_file = |path: &&str| root.path().join(path.trim_start_matches('/')).is_file();
+    let files = installed.lines().filter(is_file).count();
+    let expected = ["usr/bin/mainstay", "usr/share/man/man1/mainstay.1.gz"];
+    let complete = expected.iter().all(|path| root.path().join(path).is_file());
+    dpkg(&["--purge", "mainstay"])?;
+    let rest = installed.lines().filter(is_file).count();
+    Ok((
+        format!("{files} files installed, {rest} left"),
+        complete && files > 20 && rest == 0,
+    ))
+}
+
+pub(super) fn packages(release: &Release) -> anyhow::Result<(String, bool)> {
+    let all = Packages::resolve(TARGET, &[])?;
+    let operator = Packages::resolve(TARGET, OPERATOR_FEATURES)?;
+    let simulators = ["mainstay-sim", "mainstay-rehearsal", "mainstay-harness"];
+    let absent = simulators
+        .iter()
+        .all(|name| all.contain(name) && !operator.contain(name));
+    let bill = dist::image_name(TARGET).replace(".tar", ".cdx.json");
+    let bill: serde_json::Value = serde_json::from_slice(&fs::read(release.path(&bill))?)?;
+    let listed = bill["dependencies"].as_array().map_or(0, Vec::len);
+    let sums = fs::read_to_string(release.path("SHA256SUMS"))?;
+    let summed = |file: &dist::Entry| {
+        file.path == "SHA256SUMS" || sums.contains(&format!("{}  {}\n", sha256(&file.content), file.path))
+    };
+    let size = fs::metadata(release.path(&dist::image_name(TARGET)))?.len() as f64 / f64::from(1 << 20);
+    let figure = format!(
+        "{} of {} packages, {listed} in the bill, image {size:.1} MiB",
+        operator.count(),
+        all.count()
+    );
+    let holds = absent && listed == operator.count() && release.files.iter().all(summed);
+    Ok((figure, holds))
+}

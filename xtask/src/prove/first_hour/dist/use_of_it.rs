@@ -1,0 +1,74 @@
+//! The files in use: on a cluster, and by a new user.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use mainstay_testkit::{peer, repository_root};
+
+use super::release::{Release, TARGET};
+use crate::build::cargo;
+use crate::dist;
+
+/// Starts the line with the durations of the steps.
+const MARK: &str = "first-hour cluster: ";
+
+/// Peers of the test, built before it: nothing can be fetched inside of its namespace.
+const PEERS: [&str; 7] = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kubectl",
+    "helm4",
+    "pilot-discovery-1.28.2",
+    "pilot-discovery-1.29.1",
+];
+
+/// Runs the image's binary as the operator's pod on a real API server.
+pub(super) fn cluster(release: &Release) -> anyhow::Result<(String, bool)> {
+    for name in PEERS {
+        peer(name)?;
+    }
+    let output = cargo()
+        .args(["test", "--package", "mainstay", "--test", "packaged"])
+        .env("MAINSTAY_DIST", release.directory())
+        .current_dir(repository_root())
+        .output()
+        .context("starting cargo test")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    ensure!(output.status.success(), "the test failed");
+    let figure = text.lines().find_map(|line| line.strip_prefix(MARK));
+    Ok((figure.context("the test printed no steps")?.to_owned(), true))
+}
+
+/// Runs the script of a new user, whose machine has the archive, kubectl and Helm.
+pub(super) fn new_user(release: &Release) -> anyhow::Result<(String, bool)> {
+    let home = tempfile::tempdir()?;
+    let tools = home.path().join("tools");
+    fs::create_dir(&tools)?;
+    for (name, command) in [("kubectl", "kubectl"), ("helm4", "helm")] {
+        std::os::unix::fs::symlink(peer(name)?, tools.join(command))?;
+    }
+    let output = Command::new("bash")
+        .arg(repository_root().join("xtask/src/prove/first_hour/new-user.sh"))
+        .arg(release.path(&dist::archive_name(TARGET)))
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("TERM", "dumb")
+        .env(
+            "PATH",
+            format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display()),
+        )
+        .output()
+        .context("starting bash")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    let figure = text
+        .lines()
+        .last()
+        .context("the script printed nothing")?
+        .to_owned();
+    Ok((figure, output.status.success()))
+}
