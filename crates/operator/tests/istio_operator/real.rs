@@ -80,9 +80,10 @@ async fn webhook() {
         let days = SignedDuration::from_hours(24 * offset.load(Ordering::Relaxed));
         Timestamp::now().checked_add(days).unwrap()
     });
+    let (client, catalog) = (world.client("webhook"), world.catalog.clone());
     let webhook = || Webhook {
-        client: world.client("webhook"),
-        catalog: world.catalog.clone(),
+        client: client.clone(),
+        catalog: catalog.clone(),
         fence: Fence::open(),
         meter: Arc::new(|_, _| {}),
         clock: clock.clone(),
