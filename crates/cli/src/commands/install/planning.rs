@@ -7,7 +7,7 @@ use kube::Client;
 use mainstay_cluster::install::{ClusterFacts, Installer, SetName, installed_sets, read_cluster_facts};
 use mainstay_manifest::{
     CanonicalWebhook, DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Object, Overlap, Severity,
-    TagRequest, UpgradeRequest, check_upgrade, decide_default_tag, find_overlaps, tag_objects,
+    TagRequest, UpgradeRequest, check_network, check_upgrade, decide_default_tag, find_overlaps, tag_objects,
 };
 use mainstay_yaml::{Map, Value};
 
@@ -56,6 +56,7 @@ pub(crate) async fn plan_installation(
     let mut findings = findings(&plan, &facts, purpose)?;
     findings.extend(overlaps(installer, &plan).await?);
     findings.extend(other_tag(&plan, &decision));
+    findings.extend(check_network(&facts.network, &plan));
     Ok(Planned { plan, findings })
 }
 
