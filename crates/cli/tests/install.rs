@@ -286,6 +286,16 @@ async fn prechecks(host: Host) {
     assert_eq!(host.run(&["install", "--no-such-flag"]).await.code, 2);
     let checked = host.run(&["precheck", "--output-threshold=error"]).await;
     assert_eq!(checked.code, 0, "{checked:#?}");
+    let cilium = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "cilium-config"}, "data": {"cni-exclusive": "true"}});
+    host.send("POST", "/api/v1/namespaces/kube-system/configmaps", Some(&cilium))
+        .await;
+    let warned = host.run(&["precheck", "--profile=ambient"]).await;
+    let text = format!("{}{}", warned.stdout, warned.stderr);
+    assert!(text.contains("Cilium has cni-exclusive=true"), "{warned:#?}");
+    let without = host.run(&["precheck", "--profile=minimal"]).await;
+    let text = format!("{}{}", without.stdout, without.stderr);
+    assert!(!text.contains("Cilium"), "{without:#?}");
 }
 
 /// Files, directories and the live cluster.

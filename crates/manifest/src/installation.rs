@@ -1,8 +1,9 @@
 //! Decisions about installations that need no cluster: the plan of components, the order in which they start,
-//! the eligibility of an upgrade, overlapping webhooks, revision tags and differences between objects.
+//! the eligibility of an upgrade, overlapping webhooks, network plugins, revision tags and differences between objects.
 
 mod difference;
 mod eligibility;
+mod network;
 mod overlap;
 mod plan;
 mod prepare;
@@ -14,6 +15,7 @@ pub use difference::{
     compare_objects_of, compare_values,
 };
 pub use eligibility::{ControlPlane, EligibilityFinding, UpgradeRequest, check_upgrade, is_end_of_life};
+pub use network::{NetworkSettings, check_network};
 pub use overlap::{Overlap, find_overlaps};
 pub use plan::{DefaultTag, InstallationPlan, LiveTag, PlannedComponent, decide_default_tag};
 pub use prepare::{Package, add_default_tag, check_webhooks, platform_file};

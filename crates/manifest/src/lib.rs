@@ -42,10 +42,11 @@ pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use generate::{ComponentObjects, Rendered, configuration, generate};
 pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
-    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, ObjectDifference, ObjectSelector,
-    Overlap, Package, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest, UpgradeRequest,
-    add_default_tag, check_upgrade, check_webhooks, compare_objects_of, compare_values, deactivate,
-    decide_default_tag, find_overlaps, is_end_of_life, platform_file, tag_objects,
+    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, NetworkSettings, ObjectDifference,
+    ObjectSelector, Overlap, Package, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest,
+    UpgradeRequest, add_default_tag, check_network, check_upgrade, check_webhooks, compare_objects_of,
+    compare_values, deactivate, decide_default_tag, find_overlaps, is_end_of_life, platform_file,
+    tag_objects,
 };
 pub use merge::{install_package_path, select};
 pub use object::{Object, compare_objects};

@@ -1,9 +1,11 @@
 //! What decisions about installations and upgrades need to know about a cluster.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use kube::Client;
 use mainstay_catalog::Version;
-use mainstay_manifest::{ControlPlane, InstallationPlan, Object};
+use mainstay_manifest::{ControlPlane, InstallationPlan, NetworkSettings, Object};
 use mainstay_yaml::{Budget, Numbers, parse_json};
 use serde_json::{Value, json};
 
@@ -25,6 +27,8 @@ pub struct ClusterFacts {
     pub kube_minor: u64,
     /// Control planes of any installer.
     pub control_planes: Vec<ControlPlane>,
+    /// Settings of network plugins.
+    pub network: NetworkSettings,
 }
 
 /// Reads the facts.
@@ -38,7 +42,28 @@ pub async fn read_cluster_facts(client: &Client) -> Result<ClusterFacts, Install
         kube_version: text("gitVersion").to_owned(),
         kube_minor: minor.parse().unwrap_or_default(),
         control_planes: deployments.iter().map(control_plane).collect(),
+        network: NetworkSettings {
+            calico: scalars(client, CALICO, "spec").await,
+            cilium: scalars(client, CILIUM, "data").await,
+        },
     })
+}
+
+/// Calico's configuration of its nodes.
+const CALICO: &str = "/apis/projectcalico.org/v3/felixconfigurations/default";
+/// Cilium's configuration.
+const CILIUM: &str = "/api/v1/namespaces/kube-system/configmaps/cilium-config";
+
+/// The scalars of a map in an object as text; none if the object does not exist or may not be read.
+async fn scalars(client: &Client, path: &str, map: &str) -> BTreeMap<String, String> {
+    let object = api::get(client, path).await.ok().flatten().unwrap_or_default();
+    let entries = object.get(map).and_then(Value::as_object).into_iter().flatten();
+    let scalars = entries.filter_map(|(key, value)| match value {
+        Value::String(text) => Some((key.clone(), text.clone())),
+        Value::Bool(flag) => Some((key.clone(), flag.to_string())),
+        _ => None,
+    });
+    scalars.collect()
 }
 
 fn control_plane(deployment: &Value) -> ControlPlane {

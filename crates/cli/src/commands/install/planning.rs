@@ -7,7 +7,7 @@ use kube::Client;
 use mainstay_cluster::install::{ClusterFacts, Installer, SetName, installed_sets, read_cluster_facts};
 use mainstay_manifest::{
     DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Severity, UpgradeRequest, add_default_tag,
-    check_upgrade, check_webhooks,
+    check_network, check_upgrade, check_webhooks,
 };
 
 use super::Purpose;
@@ -52,6 +52,7 @@ pub(crate) async fn plan_installation(
     let mut findings = findings(&plan, &facts, purpose)?;
     findings.extend(check_webhooks(&plan, installer.webhooks().await?));
     findings.extend(other_tag(&plan, &decision));
+    findings.extend(check_network(&facts.network, &plan));
     Ok(Planned { plan, findings })
 }
 
