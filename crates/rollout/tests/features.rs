@@ -237,7 +237,7 @@ fn a_rollback_within_its_window_starts_no_pod() {
     assert!((300..400).contains(&gone.unwrap()), "{gone:?}");
 }
 
-/// Replicas that are not set belong to somebody else, such as an autoscaler.
+/// Replicas that are not set belong to another controller, such as an autoscaler.
 #[test]
 fn unset_replicas_are_left_to_an_autoscaler() {
     let placement = json!([{"distribution": {}}]);
@@ -263,7 +263,7 @@ fn unset_replicas_are_left_to_an_autoscaler() {
     );
 }
 
-/// Rules may be spread over several routes: each becomes an object of its own, for every provider.
+/// Rules may be spread over several routes: each becomes a separate object, for every provider.
 #[test]
 fn several_routes_and_ingresses_per_application() {
     for (provider, kind) in [
@@ -309,7 +309,8 @@ fn several_routes_and_ingresses_per_application() {
     }
 }
 
-/// Strategies with steps replace one revision by one other; anything else is a condition, and nothing changes.
+/// Strategies with steps replace one revision by one other; anything else is a condition, and nothing
+/// changes.
 #[test]
 fn two_replaced_revisions_at_once_are_a_condition() {
     let rolling = json!({"type": "Rolling"});

@@ -204,10 +204,10 @@ const CLAIMS: &[Claim] = &[
         tests: &["delivery_definitions_simulated"],
     },
     Claim {
-        text: "mainstay demo rollout: a canary that is aborted and one that goes through",
+        text: "mainstay demo rollout: a canary that is aborted and one that succeeds",
         goal: "stored output of 80 columns, no terminal",
         program: Program::Commands,
-        tests: &["the_rollout_demo_tells_its_story"],
+        tests: &["the_rollout_demo_prints_both_canaries"],
     },
     Claim {
         text: "a dead cluster, on the simulator",

@@ -1,6 +1,6 @@
 //! `mainstay demo`: runs an upgrade of a mesh on a simulated cluster, or rollouts on several, and prints the
-//! commands a user would run on real ones. Operator, charts, planner and output are real; only the clusters are
-//! simulated.
+//! commands a user would run on real ones. Operator, charts, planner and output are real; only the clusters
+//! are simulated.
 
 mod cluster;
 mod fixtures;
@@ -36,15 +36,15 @@ Needs no cluster, files or network, and writes nothing. Press Ctrl-C to stop.")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    story: Option<Story>,
+    scenario: Option<Scenario>,
 
     #[command(flatten)]
     common: CommonArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Story {
-    /// Run two canaries over three simulated clusters: one fails its analysis, one goes through
+enum Scenario {
+    /// Run two canaries over three simulated clusters: one fails its analysis, one succeeds
     #[command(after_help = rollout::EXAMPLES)]
     Rollout(CommonArgs),
 }
@@ -82,9 +82,9 @@ fn speed(text: &str) -> Result<f64, FlagError> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    match &args.story {
+    match &args.scenario {
         None => run_upgrade(&args.common),
-        Some(Story::Rollout(common)) => rollout::run(common),
+        Some(Scenario::Rollout(common)) => rollout::run(common),
     }
 }
 

@@ -23,9 +23,9 @@ fn stable(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// A canary that fails its analysis, and one that goes through, in lines of at most 80 columns.
+/// A canary that fails its analysis, and one that succeeds, in lines of at most 80 columns.
 #[test]
-fn the_rollout_demo_tells_its_story() {
+fn the_rollout_demo_prints_both_canaries() {
     let printed = offline(&["demo", "rollout", "--speed", "1000"]);
     assert!(printed.ends_with("--- exit 0\n"), "{printed}");
     assert!(!printed.contains('\u{1b}'), "plain text without a terminal");

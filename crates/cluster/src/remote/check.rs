@@ -190,15 +190,15 @@ async fn review(writer: &Writer, routing: &[RoutingKinds]) -> Result<Vec<Permiss
             }},
         });
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-        let answer = writer.call(Method::POST, path, Some(Body::Json(review))).await?;
-        let is_allowed = answer.pointer("/status/allowed") == Some(&Value::Bool(true));
+        let response = writer.call(Method::POST, path, Some(Body::Json(review))).await?;
+        let is_allowed = response.pointer("/status/allowed") == Some(&Value::Bool(true));
         Ok(Permission {
             is_allowed,
             ..permission
         })
     });
-    let answers: Vec<Result<Permission, WriteError>> = reviews.buffered(CONCURRENT_REVIEWS).collect().await;
-    answers.into_iter().collect()
+    let responses: Vec<Result<Permission, WriteError>> = reviews.buffered(CONCURRENT_REVIEWS).collect().await;
+    responses.into_iter().collect()
 }
 
 fn wanted_permissions() -> BTreeSet<Permission> {

@@ -84,9 +84,9 @@ async fn read_token(client: &Client, namespace: &str) -> Result<Token, CliError>
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": TOKEN_SECONDS},
     });
-    let answer = call(client, "POST", &path, Some(&request)).await;
-    let answer = answer.map_err(|error| failed(&error, &format!("serviceaccount/{MEMBER_ACCOUNT}")))?;
-    let text = |key: &str| answer.pointer(key).and_then(Value::as_str).map(str::to_owned);
+    let response = call(client, "POST", &path, Some(&request)).await;
+    let response = response.map_err(|error| failed(&error, &format!("serviceaccount/{MEMBER_ACCOUNT}")))?;
+    let text = |key: &str| response.pointer(key).and_then(Value::as_str).map(str::to_owned);
     let token = text("/status/token").ok_or_else(|| {
         CliError::new(Kind::Cluster, "the cluster issued no token")
             .hint("create a token with `kubectl create token`, and add a kubeconfig with it")

@@ -1,5 +1,5 @@
 //! `mainstay demo rollout`: two canaries over three simulated clusters. The first fails its analysis and is
-//! rolled back; the second goes through. Controllers, planner and output are real.
+//! rolled back; the second succeeds. Controllers, planner and output are real.
 
 mod fixtures;
 mod progress;

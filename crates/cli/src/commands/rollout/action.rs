@@ -1,5 +1,5 @@
-//! `mainstay rollout promote`, `pause`, `resume`, `abort` and `retry`: each creates a `DeploymentAction` after
-//! checking that it fits the state of the rollout.
+//! `mainstay rollout promote`, `pause`, `resume`, `abort` and `retry`: each creates a `DeploymentAction`
+//! after checking that it fits the state of the rollout.
 
 use std::time::Duration;
 

@@ -175,7 +175,7 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-/// Gives pods some seconds to become ready, more in clusters that are farther away.
+/// Sets the time until pods are ready: some seconds, different in each cluster.
 fn set_readiness(fleet: &Fleet) {
     for ((name, _), seconds) in CLUSTERS.iter().zip([4, 6, 9]) {
         let Some(cluster) = fleet.clusters.get(*name) else {
@@ -317,7 +317,7 @@ fn finish(demo: &DemoFleet<'_>) -> Result<(), CliError> {
         return Err(CliError::new(Kind::Cluster, message));
     }
     let words = format!(
-        "One canary was rolled back, one went through.\nLowest available replicas during both: {}.",
+        "One canary was rolled back, one succeeded.\nLowest available replicas during both: {}.",
         demo.floor.text()
     );
     let data = json!({"aborted": 1, "completed": 1, "lowestAvailable": demo.floor});
