@@ -108,7 +108,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Advisories => deny::check_advisories(),
         Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist => dist::run(),
-        Task::Docs => docs::run(),
+        Task::Docs => docs::run().map(drop),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),

@@ -4,6 +4,7 @@
 //! run.
 
 mod clusters;
+mod first_hour;
 mod fuzzed;
 mod harden;
 mod inject;
@@ -28,7 +29,7 @@ pub(crate) use row::{Outcome, Row, RowKind};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden,
-    /// rollout
+    /// rollout, first-hour
     name: String,
     /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
@@ -54,9 +55,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "manifest" => manifest::rows(arguments.quick),
         "harden" => harden::rows(arguments.quick),
         "rollout" => rollout::rows(arguments.quick),
+        "first-hour" => first_hour::rows(arguments.quick),
         unknown => {
             bail!(
-                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout"
+                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout, first-hour"
             )
         }
     };

@@ -1,5 +1,7 @@
 //! Clients with a timeout on every call, without automatic retries, and with a fence before every write.
 
+mod observe;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +15,8 @@ use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
+
+pub use observe::{CompletedCall, Observer, observe};
 
 /// Timeout of one call including its response. A watch must start within it.
 pub const DEADLINE: Duration = Duration::from_secs(30);

@@ -48,6 +48,8 @@ enum Format {
     Text,
     /// One JSON line per event
     Json,
+    /// One YAML document per event
+    Yaml,
 }
 
 /// Allowed speeds.
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         leader_elect: true,
         ..ClusterOptions::default()
     };
-    let printer = Printer::new(args.output == Format::Json, args.speed, options.start);
+    let printer = Printer::new(args.output, args.speed, options.start);
     SimulatedCluster::run(catalog, &options, |stage| play(DemoCluster::new(stage, printer)))
 }
 
