@@ -59,7 +59,7 @@ enum Task {
     },
     /// Check dependencies against the advisory database (needs the network), licenses and sources
     Advisories,
-    /// Record `mainstay demo` for the README
+    /// Record `mainstay demo` and a rehearsal for the README
     Picture(picture::Arguments),
     /// Build the files of a release
     Dist,
