@@ -44,8 +44,8 @@ const TOP_PAGES: &[(&str, &str)] = &[
 /// Directories with the CRDs that are installed.
 const DEFINITIONS: &[&str] = &["deploy/chart/crds", "deploy/delivery", "deploy/istio-operator"];
 
-/// Assembles the sources, checks their links and builds the book.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// Assembles the sources, checks their links and builds the book; returns the number of pages.
+pub(crate) fn run() -> anyhow::Result<usize> {
     let root = repository_root();
     let directory = root.join("target/docs");
     let source = directory.join("src");
@@ -58,7 +58,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     copy_pages(&root, &source)?;
     write_references(&root, &source)?;
     check_links(&source)?;
-    build_book(&directory)
+    build_book(&directory)?;
+    let summary = fs::read_to_string(source.join("SUMMARY.md"))?;
+    Ok(summary.matches("](").count())
 }
 
 /// Copies all pages, with links that fit the flat directory.
@@ -73,17 +75,23 @@ fn copy_pages(root: &Path, source: &Path) -> anyhow::Result<()> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("md") => fs::write(source.join(&name), relink(&fs::read_to_string(&path)?, "docs/"))?,
             Some(_) => fs::write(source.join(&name), fs::read(&path)?)?,
-            None => copy_images(&path, &source.join(&name))?,
+            None => copy_directory(&path, &source.join(&name))?,
         }
     }
     Ok(())
 }
 
-fn copy_images(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Copies pictures and examples.
+fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_directory(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ enum Task {
     },
     /// Check dependencies against the advisory database (needs the network), licenses and sources
     Advisories,
-    /// Record `mainstay demo` for the README
+    /// Record `mainstay demo` and a rehearsal for the README
     Picture(picture::Arguments),
     /// Build the files of a release
     Dist(dist::Arguments),
@@ -108,7 +108,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Advisories => deny::check_advisories(),
         Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist(arguments) => dist::run(&arguments),
-        Task::Docs => docs::run(),
+        Task::Docs => docs::run().map(drop),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),

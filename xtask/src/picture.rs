@@ -1,4 +1,5 @@
-//! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`.
+//! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`, and takes a
+//! screenshot of a rehearsal's report, `docs/images/rehearsal.png`.
 //!
 //! The lines are stacked in one tall group that moves up whenever a line is printed, so the image is animated
 //! in a browser without scripts.
@@ -12,12 +13,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use mainstay_testkit::browser::{Browser, View};
 use mainstay_testkit::repository_root;
 
 use crate::build::Profile;
 
 /// Width of the recorded terminal.
 const COLUMNS: usize = 100;
+
+/// Window of the screenshot.
+const REPORT_VIEW: View = View {
+    width: 1100,
+    height: 900,
+    dark: false,
+    printed: false,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -43,6 +53,28 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     fs::create_dir_all(path.parent().context("a path in docs")?)?;
     fs::write(&path, svg::animate(&lines, COLUMNS))?;
     println!("{} lines in {}", lines.len(), path.display());
+    photograph(&binary)
+}
+
+/// Rehearses an upgrade of `docs/examples/cluster.yaml` and takes a screenshot of the report.
+fn photograph(binary: &Path) -> anyhow::Result<()> {
+    let root = repository_root();
+    let directory = tempfile::tempdir()?;
+    let page = directory.path().join("report.html");
+    let status = Command::new(binary)
+        .args(["rehearse", "--to", "v1.29.1", "--fail-on", "never"])
+        .args(["--snapshot", "docs/examples/cluster.yaml"])
+        .args(["--readiness", "docs/examples/readiness.yaml", "--report"])
+        .arg(&page)
+        .current_dir(&root)
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "the rehearsal failed");
+    let mut browser = Browser::start()?;
+    browser.open(&page, REPORT_VIEW)?;
+    let path = root.join("docs/images/rehearsal.png");
+    fs::write(&path, browser.screenshot()?.png)?;
+    println!("{}", path.display());
     Ok(())
 }
 

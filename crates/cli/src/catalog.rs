@@ -38,7 +38,8 @@ fn with_given(catalog: Catalog, directory: &Path) -> Result<Catalog, CliError> {
         return Err(CliError::new(
             Kind::Usage,
             format!("--charts {}: no such directory", directory.display()),
-        ));
+        )
+        .hint("name a directory with VERSION/installer/charts, as docs/charts.md describes"));
     }
     Ok(catalog.with_directory(Origin::Directory, directory)?)
 }

@@ -10,17 +10,13 @@ use crate::commands::{
 };
 #[cfg(feature = "simulator")]
 use crate::commands::{demo, rehearse, sandbox};
-use crate::error::CliError;
+use crate::error::{CliError, usage_error};
 use crate::ui::style::Color;
+use crate::ui::verbose;
 
 /// Render and operate an Istio service mesh
 #[derive(Parser)]
-#[command(
-    name = "mainstay",
-    version,
-    disable_help_subcommand = true,
-    arg_required_else_help = true
-)]
+#[command(name = "mainstay", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:
   mainstay demo
   mainstay template istiod ./charts/istiod -n istio-system
@@ -37,9 +33,14 @@ use crate::ui::style::Color;
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
 struct Cli {
-    /// When to color messages
-    #[arg(long, visible_alias = "colour", global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    /// When to color messages: auto, always or never
+    #[arg(long, alias = "colour", global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN",
+        hide_possible_values = true, hide_default_value = true)]
     color: Color,
+
+    /// Print every request to the API server on stderr
+    #[arg(short, long, global = true)]
+    verbose: bool,
 
     #[command(subcommand)]
     command: Command,
@@ -104,12 +105,14 @@ enum Command {
 
 /// Runs the command that `argv` names.
 pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
-    let argv = operator::with_two_dashes(argv.into_iter().collect());
-    let matches = command()
-        .try_get_matches_from(&argv)
-        .map_err(|error| usage_error(error, &argv))?;
-    let cli = Cli::from_arg_matches(&matches)?;
+    let argv = version_flag(operator::with_two_dashes(argv.into_iter().collect()));
+    let failed = |error: clap::Error| with_exit_code(usage_error(&error, &argv, &command()), &argv);
+    let matches = command().try_get_matches_from(&argv).map_err(failed)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(failed)?;
     cli.color.choose();
+    if cli.verbose {
+        verbose::enable();
+    }
     match cli.command {
         #[cfg(feature = "simulator")]
         Command::Demo(it) => demo::run(&it),
@@ -154,19 +157,23 @@ const USAGE_EXITS_WITH_2: &[&str] = &[
     "verify",
 ];
 
+/// Without a command there is nothing to be verbose about: `mainstay -v` prints the version.
+fn version_flag(mut argv: Vec<OsString>) -> Vec<OsString> {
+    if let [_, flag] = argv.as_mut_slice()
+        && flag == "-v"
+    {
+        *flag = "--version".into();
+    }
+    argv
+}
+
 /// Returns the error with the exit code of its command.
-fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
-    let error = CliError::from(error);
+fn with_exit_code(error: CliError, argv: &[OsString]) -> CliError {
     let is_word = |word: &&OsString| !word.to_string_lossy().starts_with('-');
-    let generating = argv
-        .iter()
-        .skip(1)
-        .find(is_word)
-        .is_some_and(|word| USAGE_EXITS_WITH_2.iter().any(|command| word == command));
-    if generating {
-        error.unless_quiet_exit(2)
-    } else {
-        error
+    let command = argv.iter().skip(1).find(is_word);
+    match command.filter(|word| USAGE_EXITS_WITH_2.iter().any(|command| word == command)) {
+        Some(_) => error.unless_quiet_exit(2),
+        None => error,
     }
 }
 

@@ -3,6 +3,8 @@
 //! The message starts with `Error: ` and Helm's text, so that scripts that parse Helm's stderr still work.
 //! The location, the source line with a caret and a hint follow.
 
+mod usage;
+
 use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use mainstay_chart::{ChartError, LayerError, SourceLocation, ValuesError};
 pub(crate) use crate::ui::chain;
 use crate::ui::snippet::{self, Excerpt, Mark};
 use crate::ui::style::{ERROR, FRAME, HINT};
+pub(crate) use usage::usage_error;
 
 /// Error of a command.
 #[derive(Debug)]
@@ -279,70 +282,6 @@ fn in_file(file: &str, error: &ValuesError) -> Option<SourceLocation> {
         column,
         source,
     })
-}
-
-/// Help and version are not failures; other errors use Helm's text where Helm has one.
-impl From<clap::Error> for CliError {
-    fn from(error: clap::Error) -> Self {
-        use clap::error::ErrorKind as E;
-        if !error.use_stderr() {
-            let done = error.print();
-            return done.err().map_or_else(|| std::process::exit(0), Self::from);
-        }
-        match error.kind() {
-            E::UnknownArgument => {
-                Self::new(Kind::Usage, unknown_flag(&error)).hint("run with --help to list the flags")
-            }
-            E::InvalidValue | E::ValueValidation => invalid_value(&error),
-            E::DisplayHelpOnMissingArgumentOrSubcommand => {
-                Self::new(Kind::Help, error.render().ansi().to_string())
-            }
-            _ => Self::new(Kind::Help, capitalised(&error.render().ansi().to_string())),
-        }
-    }
-}
-
-fn unknown_flag(error: &clap::Error) -> String {
-    let flag = error
-        .get(clap::error::ContextKind::InvalidArg)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    match flag.strip_prefix('-') {
-        Some(short) if !short.starts_with('-') => {
-            format!(
-                "unknown shorthand flag: '{}' in {flag}",
-                short.chars().next().unwrap_or('-')
-            )
-        }
-        _ => format!("unknown flag: {flag}"),
-    }
-}
-
-/// Returns the error for a missing or invalid value.
-fn invalid_value(error: &clap::Error) -> CliError {
-    use clap::error::ContextKind as C;
-    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
-    let (argument, value) = (text(C::InvalidArg), text(C::InvalidValue));
-    let flag = argument
-        .split([' ', '=', '['])
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    if value.is_empty() {
-        return CliError::new(Kind::Usage, format!("flag needs an argument: {flag}"));
-    }
-    match std::error::Error::source(error) {
-        Some(cause) => CliError::new(
-            Kind::Usage,
-            format!("invalid argument {value:?} for {flag:?} flag: {cause}"),
-        ),
-        None => CliError::new(Kind::Help, capitalised(&error.render().ansi().to_string())),
-    }
-}
-
-/// Replaces clap's `error:` by Helm's `Error:`.
-fn capitalised(text: &str) -> String {
-    text.replacen("error:", "Error:", 1)
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Cluster flags, and a client with timeouts for the cluster they select.
 
+mod reach;
+mod select;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use mainstay_cluster::connect::{Fence, connect, guard};
+use mainstay_cluster::connect::{Fence, connect, guard, observe};
 
-use crate::error::{CliError, Kind, chain};
+use crate::error::{CliError, Kind};
+use crate::ui::{table::one_line, verbose};
 
 /// Connection timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,15 +29,48 @@ pub(crate) struct ClusterFlags {
     context: Option<String>,
 }
 
+/// Flags that select the namespaces of a report.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct NamespaceFlags {
+    /// Report only this namespace
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    namespace: Option<String>,
+
+    /// Report all namespaces (the default)
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+}
+
+impl NamespaceFlags {
+    /// Whether objects of a namespace are reported.
+    pub(crate) fn selects(&self, namespace: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|only| only == namespace)
+    }
+
+    /// Returns the selected namespace; `None` if all are selected.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+}
+
+/// The server that a client talks to, and where its address was found.
+struct Endpoint {
+    /// Address of the API server.
+    server: String,
+    /// `context "prod" of kubeconfig FILE`, or the service account.
+    origin: String,
+}
+
 impl ClusterFlags {
     /// Selects a context of a kubeconfig.
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
         Self { kubeconfig, context }
     }
 
-    /// Creates a client.
+    /// Creates a client and checks that the server responds.
     pub(crate) async fn client(&self) -> Result<Client, CliError> {
-        client_for(self.config().await?)
+        let (config, origin) = self.config().await?;
+        client_for(config, origin).await
     }
 
     /// Returns the selected context.
@@ -42,34 +78,49 @@ impl ClusterFlags {
         self.context.as_deref()
     }
 
-    /// Reads the kubeconfig, as kubectl does.
-    pub(crate) async fn config(&self) -> Result<Config, CliError> {
-        if self.kubeconfig.is_none() && self.context.is_none() {
-            return Config::infer().await.map_err(|error| {
-                CliError::new(Kind::Cluster, chain(&error))
-                    .hint("select a cluster with --kubeconfig or $KUBECONFIG")
-            });
+    /// Returns the configuration and where it was found.
+    pub(crate) async fn config(&self) -> Result<(Config, String), CliError> {
+        match select::files(self.kubeconfig.as_deref())? {
+            Some(files) => files.select(self.context.as_deref()).await,
+            None => select::service_account(self.context.as_deref()),
         }
-        let unread = |error: kube::config::KubeconfigError| CliError::new(Kind::Cluster, chain(&error));
-        let read = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        };
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            ..KubeConfigOptions::default()
-        };
-        Config::from_custom_kubeconfig(read.map_err(unread)?, &options)
-            .await
-            .map_err(unread)
     }
 }
 
-/// Creates a client with timeouts.
-pub(crate) fn client_for(mut config: Config) -> Result<Client, CliError> {
+/// The error of a client whose credentials cannot be read.
+fn unusable(endpoint: &Endpoint, plugin: Option<&str>, error: &kube::Error) -> CliError {
+    // The text of these errors contains that of their causes.
+    let cause = one_line(&error.to_string());
+    let error = CliError::new(Kind::Cluster, format!("cannot use {}: {cause}", endpoint.origin));
+    match plugin {
+        Some(plugin) => error.hint(format!(
+            "install the credential plugin `{plugin}`, or select another context with --context"
+        )),
+        None => error.hint("fix the credentials of its user, or select another context with --context"),
+    }
+}
+
+/// Creates a client with timeouts and checks that the server responds. `origin` tells where the configuration
+/// was found.
+pub(crate) async fn client_for(mut config: Config, origin: String) -> Result<Client, CliError> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
-    Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
+    let endpoint = Endpoint {
+        server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+        origin,
+    };
+    let plugin = config
+        .auth_info
+        .exec
+        .as_ref()
+        .and_then(|exec| exec.command.clone());
+    let client = connect(config).map_err(|error| unusable(&endpoint, plugin.as_deref(), &error))?;
+    let client = guard(client, Fence::open(), Arc::new(|_, _| {}));
+    let client = match verbose::is_on() {
+        true => observe(client, Arc::new(verbose::print_call)),
+        false => client,
+    };
+    reach::check(&client, &endpoint).await?;
+    Ok(client)
 }
 
 /// Runs a future to completion.

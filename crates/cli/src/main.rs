@@ -10,6 +10,8 @@ mod input;
 mod kubeconfig;
 mod remote;
 mod report;
+#[cfg(feature = "simulator")]
+mod snapshot;
 mod ui;
 
 use std::process::ExitCode;

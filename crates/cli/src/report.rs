@@ -4,6 +4,8 @@ mod problem;
 mod referrers;
 mod unmanaged;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Reason, Resource, Status as _, names};
 use mainstay_cluster::survey::Survey;
@@ -11,6 +13,7 @@ use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::{PruneDecision, Snapshot, active_revision_name, grace_period, prune_decisions};
 use serde::Serialize;
 
+use crate::kubeconfig::NamespaceFlags;
 pub(crate) use problem::{Problem, problems};
 pub(crate) use referrers::{Use, named, referrers};
 pub(crate) use unmanaged::{ADOPT_HINT, UnmanagedReport, section as unmanaged_section};
@@ -100,6 +103,37 @@ pub(crate) struct Component {
 }
 
 impl Report {
+    /// Keeps the control planes of the selected namespaces, with their tags and problems.
+    pub(crate) fn restricted_to(mut self, namespaces: &NamespaceFlags) -> Self {
+        if namespaces.namespace().is_none() {
+            return self;
+        }
+        let (mut dropped, selects) = (BTreeSet::new(), |it: &str| namespaces.selects(it));
+        let mut keeps = |kind: &str, name: &str, is_kept: bool| {
+            if !is_kept {
+                dropped.insert(format!("{kind}/{name}"));
+            }
+            is_kept
+        };
+        self.istios
+            .retain(|it| keeps("Istio", &it.name, selects(&it.namespace)));
+        self.revisions
+            .retain(|it| keeps("IstioRevision", &it.name, selects(&it.namespace)));
+        self.components
+            .retain(|it| keeps(&it.kind, &it.name, selects(&it.namespace)));
+        let revisions: BTreeSet<&str> = self.revisions.iter().map(|it| it.name.as_str()).collect();
+        self.tags.retain(|it| {
+            keeps(
+                "IstioRevisionTag",
+                &it.name,
+                revisions.contains(it.revision.as_str()),
+            )
+        });
+        self.unmanaged.retain(|it| selects(&it.namespace));
+        self.problems.retain(|it| !dropped.contains(&it.object));
+        self
+    }
+
     /// Creates a report from a survey.
     pub(crate) fn from_survey(survey: &Survey) -> Self {
         let snapshot = &survey.snapshot;

@@ -5,6 +5,7 @@ pub(crate) mod progress;
 pub(crate) mod snippet;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod verbose;
 mod width;
 
 pub(crate) use chain::chain;

@@ -39,6 +39,48 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+const PICTURE: &str = include_str!("../../../docs/images/demo.svg");
+
+/// Returns the lines of the picture, without markup.
+fn picture_lines() -> Vec<String> {
+    let lines = PICTURE.lines().filter(|line| line.starts_with("<text "));
+    let plain = |line: &str| {
+        let pieces = line.split('<').skip(1).filter_map(|piece| piece.split_once('>'));
+        let text: String = pieces.map(|(_, text)| text).collect();
+        text.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&")
+    };
+    lines.map(plain).collect()
+}
+
+/// The picture in the README shows the chapters and commands of this demo; otherwise run `cargo xtask picture`.
+fn check_picture(events: &[Value]) {
+    let lines = picture_lines();
+    let shown = |text: &str| lines.iter().any(|line| line.trim_end().ends_with(text));
+    for event in events {
+        let text = match event["event"].as_str().unwrap() {
+            "chapter" => format!("{}. {}", event["number"], event["title"].as_str().unwrap()),
+            "command" => format!("$ {}", event["command"].as_str().unwrap()),
+            _ => continue,
+        };
+        assert!(
+            shown(&text),
+            "docs/images/demo.svg does not show {text:?}: run `cargo xtask picture`"
+        );
+    }
+    let chapters = lines.iter().filter(|line| {
+        line.split_once(". ")
+            .is_some_and(|(number, _)| number.parse::<u8>().is_ok())
+    });
+    let expected = events.iter().filter(|event| event["event"] == "chapter").count();
+    assert_eq!(
+        chapters.count(),
+        expected,
+        "the picture has other chapters: run `cargo xtask picture`"
+    );
+}
+
 /// The whole demo, by its JSON output.
 #[test]
 fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
@@ -50,6 +92,7 @@ fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let of = |kind: &str| -> Vec<&Value> { events.iter().filter(|event| event["event"] == kind).collect() };
+    check_picture(&events);
     let end = of("end")[0];
     for (field, value) in [
         ("workloads", 12),

@@ -64,15 +64,96 @@ fn a_snapshot_is_rehearsed_and_reported() {
         "page.html",
     ];
     let (code, out, err) = run_in(directory.path(), &arguments);
-    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(
+        (code, err.as_str()),
+        (2, ""),
+        "an interruption is an error: {out}"
+    );
     let first = out.lines().next().unwrap();
     assert_eq!(
         first,
         "The upgrade completes with errors: Istio default from v1.28.2 to v1.29.1, 2 of 2 workloads migrated in 1m04s, 0 failed, 0 skipped"
     );
-    assert!(out.contains("Service shop/web: no ready endpoint for"), "{out}");
+    assert!(
+        out.contains("  Interrupted Services (1)\n    Service shop/web: no ready endpoint for"),
+        "{out}"
+    );
     let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>"));
+    let (_, foot) = page.split_once("<footer>").unwrap();
+    let command = "mainstay rehearse --to v1.29.1 --snapshot shop.yaml --report page.html";
+    assert!(
+        foot.contains(command) && foot.contains("v1.28.2 to v1.29.1"),
+        "{foot}"
+    );
+}
+
+#[test]
+fn the_severity_of_findings_decides_the_exit_code() {
+    let run = |arguments: &[&str]| {
+        run(
+            &[],
+            &[&["--to", "v1.29.1", "--snapshot", "shop.yaml"], arguments].concat(),
+        )
+    };
+    for (level, code) in [("error", 2), ("warning", 2), ("never", 0)] {
+        assert_eq!(run(&["--fail-on", level]).0, code, "{level}");
+    }
+    let (_, everything, _) = run(&[]);
+    let (code, elsewhere, _) = run(&["-n", "elsewhere"]);
+    assert_eq!(code, 2, "a namespace restricts the report, not the exit code");
+    assert!(
+        everything.contains("shop/web") && !elsewhere.contains("shop/web"),
+        "{elsewhere}"
+    );
+}
+
+#[test]
+fn a_snapshot_may_come_from_stdin() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .args(["rehearse", "--to", "v1.29.1", "--snapshot", "-", "-o", "json"])
+        .current_dir(directory.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), SHOP.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["input"]["source"], "snapshot stdin");
+}
+
+/// The real Helm checks values against a schema: the report becomes the values of an empty chart.
+#[test]
+fn reports_are_valid_according_to_the_schema() {
+    let (_, report, _) = run(&[], &["--to", "v1.29.1", "--snapshot", "shop.yaml", "-o", "json"]);
+    let check = |report: &str| {
+        let chart = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(chart.path().join(name), text).unwrap();
+        write("Chart.yaml", "apiVersion: v2\nname: report\nversion: 1.0.0\n");
+        write("values.yaml", report);
+        write(
+            "values.schema.json",
+            include_str!("../../../docs/schemas/rehearsal.schema.json"),
+        );
+        let helm = mainstay_testkit::peer("helm4").unwrap();
+        let output = Command::new(helm)
+            .args(["template", "r"])
+            .arg(chart.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    };
+    assert_eq!(check(&report), (true, String::new()));
+    let wrong = report.replacen("\"seed\": 0", "\"seed\": -1", 1);
+    let (is_valid, text) = check(&wrong);
+    assert!(!is_valid && text.contains("seed"), "{text}");
+    // Every finding and field that this report lacks.
+    let (is_valid, text) = check(&report.replacen("\"format\": 1,", "\"format\": 1, \"surplus\": 1,", 1));
+    assert!(!is_valid && text.contains("surplus"), "{text}");
 }
 
 #[test]
@@ -110,7 +191,7 @@ fn an_istio_may_come_from_a_file() {
         &[("istio.yaml", istio)],
         &["-f", "istio.yaml", "--snapshot", "shop.yaml", "-o", "json"],
     );
-    assert_eq!(code, 0);
+    assert_eq!(code, 2, "{out}");
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         report["upgrade"]["suppositions"].as_array().unwrap().len(),
@@ -130,24 +211,20 @@ fn what_is_wrong_ends_in_a_sentence() {
     check(
         &[],
         &to("none.yaml"),
-        "Error: cannot read snapshot none.yaml: none.yaml: ",
+        "Error: none.yaml: No such file or directory",
     );
     check(
         &[("bad.yaml", "{{{")],
         &to("bad.yaml"),
-        "Error: cannot read snapshot bad.yaml: cannot parse document 1: ",
+        "Error: bad.yaml: cannot parse document 1: ",
     );
     check(
         &[("list.yaml", "- a\n")],
         &to("list.yaml"),
-        "Error: cannot read snapshot list.yaml: document 1 is not a Kubernetes object",
+        "Error: list.yaml: document 1 is not a Kubernetes object\n --> list.yaml:1:1 (manifest error)\n  |\n1 | - a\n  | ^\nhint: ",
     );
     let deep = format!("a: {}", "[".repeat(100_000));
-    check(
-        &[("deep.yaml", &deep)],
-        &to("deep.yaml"),
-        "Error: cannot read snapshot deep.yaml",
-    );
+    check(&[("deep.yaml", &deep)], &to("deep.yaml"), "Error: deep.yaml: ");
     let climbing = "apiVersion: v1\nkind: Pod\nmetadata: {name: ../x, namespace: a}\n";
     check(
         &[("climb.yaml", climbing)],
@@ -203,7 +280,7 @@ async fn a_cluster_is_only_read_and_never_its_secrets() {
         tokio::task::spawn_blocking(run).await.unwrap()
     };
     let (code, out, err) = play("admin").await;
-    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!((code, err.as_str()), (2, ""), "{out}");
     assert!(out.contains("2 of 2 workloads migrated"), "{out}");
     let trace = cluster.trace();
     assert!(trace.contains(" GET /api/v1/pods "), "{trace}");

@@ -158,7 +158,7 @@ fn invalid_arguments_are_rejected() {
         (code, text.as_str()),
         (
             1,
-            "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\n"
+            "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\nhint: run `mainstay sandbox --help` for examples\n"
         )
     );
     let (_, text) = rejected(&["--speed=-1"]);
@@ -168,7 +168,7 @@ fn invalid_arguments_are_rejected() {
         (code, text.as_str()),
         (
             1,
-            "Error: /no/such/file: No such file or directory (os error 2)\n"
+            "Error: /no/such/file: No such file or directory (os error 2)\nhint: name a file or directory that exists and can be read, or `-` for stdin\n"
         )
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

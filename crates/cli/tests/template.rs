@@ -64,9 +64,13 @@ fn errors_begin_as_helms_and_end_with_the_place() {
     check_failure(
         "a: b\n",
         &["c", "--bogus"],
-        "Error: unknown flag: --bogus\nhint: run with --help to list the flags\n",
+        "Error: unknown flag: --bogus\nhint: run `mainstay template --help` to list the flags\n",
     );
-    check_failure("a: b\n", &["./nope"], "Error: path \"./nope\" not found\n");
+    check_failure(
+        "a: b\n",
+        &["./nope"],
+        "Error: path \"./nope\" not found\nhint: name a chart's directory or archive, or an embedded one such as `catalog:istiod@1.29.1`\n",
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Clients with a timeout on every call, without automatic retries, and with a fence before every write.
 
+mod observe;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,6 +22,7 @@ use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use crate::tls;
+pub use observe::{CompletedCall, Observer, observe};
 
 /// Timeout of one call including its response. A watch must start within it.
 pub const DEADLINE: Duration = Duration::from_secs(30);

@@ -9,6 +9,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => serde_json::from_slice(&std::fs::read(path)?)?,
         None => Report::sample(),
     };
-    print!("{}", html::page(&report));
+    print!("{}", html::page(&report, None));
     Ok(())
 }

@@ -105,7 +105,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
         watch.elapsed()
     );
     let watch = Watch::start();
-    let page = html::page(&report);
+    let page = html::page(&report, None);
     let json = serde_json::to_string_pretty(&report)?;
     println!(
         "wrote {} KiB of JSON and {} KiB of HTML: {}",

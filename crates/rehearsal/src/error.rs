@@ -1,7 +1,5 @@
 //! Errors that prevent a rehearsal.
 
-use std::path::PathBuf;
-
 use mainstay_harness::HarnessError;
 use mainstay_sim::snapshot::SnapshotError;
 
@@ -9,13 +7,8 @@ use mainstay_sim::snapshot::SnapshotError;
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
     /// A snapshot cannot be read.
-    #[error("cannot read snapshot {}", path.display())]
-    Snapshot {
-        /// Path of the snapshot.
-        path: PathBuf,
-        /// Cause.
-        source: Box<SnapshotError>,
-    },
+    #[error("cannot read the snapshot")]
+    Snapshot(#[source] Box<SnapshotError>),
     /// An object of the input cannot exist in a cluster.
     #[error("invalid object {number} in the input: {defect}")]
     Object {
@@ -31,6 +24,12 @@ pub enum RehearsalError {
         plural: &'static str,
         /// Message of the API server.
         message: String,
+    },
+    /// The cluster does not know the kind.
+    #[error("this cluster has no definition of {plural}.sailoperator.io")]
+    NoDefinitions {
+        /// Plural name of the kind.
+        plural: &'static str,
     },
     /// The input contains no Istio.
     #[error("no Istio in the input")]

@@ -30,9 +30,20 @@ const PATTERNS: &str = r#"<svg class="patterns" aria-hidden="true" width="0" hei
 </defs></svg>
 "#;
 
-/// Renders the page.
+/// Origin of a page, printed at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// Date of the rehearsal.
+    pub date: String,
+    /// Version of Mainstay.
+    pub version: String,
+    /// Command that wrote the page.
+    pub command: String,
+}
+
+/// Renders the page. Without a footer, equal reports give equal pages.
 #[must_use]
-pub fn page(report: &Report) -> String {
+pub fn page(report: &Report, footer: Option<&Footer>) -> String {
     let mut out = head(report);
     out.push_str(PATTERNS);
     out.push_str("<main>\n");
@@ -46,8 +57,20 @@ pub fn page(report: &Report) -> String {
     ] {
         out.push_str(&section(report));
     }
+    out.extend(footer.map(|footer| foot(report, footer)));
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+fn foot(report: &Report, footer: &Footer) -> String {
+    format!(
+        "<footer>\n<p>Rehearsed on {} by Mainstay {}: Istio {} to {}.</p>\n<pre><span>{}</span></pre>\n</footer>\n",
+        text(&footer.date),
+        text(&footer.version),
+        text(&report.upgrade.from),
+        text(&report.upgrade.to),
+        text(&footer.command)
+    )
 }
 
 fn head(report: &Report) -> String {

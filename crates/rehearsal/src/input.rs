@@ -41,11 +41,15 @@ impl Input {
     /// Reads a file or directory written by `kubectl get -A -o yaml`.
     pub fn from_path(path: &Path) -> Result<Self, RehearsalError> {
         let read = mainstay_sim::snapshot::read_path_trimmed(path, trim::trim);
-        let objects = read.map_err(|source| RehearsalError::Snapshot {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
+        let objects = read.map_err(|error| RehearsalError::Snapshot(Box::new(error)))?;
         Self::from_trimmed(format!("snapshot {}", path.display()), objects)
+    }
+
+    /// Reads the text that `kubectl get -A -o yaml` prints; `source` describes its origin.
+    pub fn from_text(source: String, text: &str) -> Result<Self, RehearsalError> {
+        let read = mainstay_sim::snapshot::parse_trimmed(text, trim::trim);
+        let objects = read.map_err(|error| RehearsalError::Snapshot(Box::new(error)))?;
+        Self::from_trimmed(source, objects)
     }
 
     /// Creates an input from objects. Kinds without objects count as missing.

@@ -4,14 +4,18 @@
 //! Lists have a fixed order, so that two reports of the same input and seed are equal byte for byte.
 
 mod elapsed;
+mod groups;
 #[cfg(any(test, feature = "sample"))]
 mod sample;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
 
 pub use elapsed::Elapsed;
+pub use groups::{FindingGroup, GroupedFinding, group_findings};
+pub use verdict::Verdict;
 
 /// Current version of the report format.
 pub const FORMAT: u32 = 1;
@@ -55,6 +59,23 @@ pub struct Report {
     pub pruned: Vec<PrunedObject>,
     /// Number of writes by verb and kind.
     pub writes: Vec<WriteCount>,
+}
+
+impl Report {
+    /// Keeps the workloads, Services, relabelled namespaces and findings of one namespace. Findings about
+    /// objects without a namespace, totals and the control plane stay.
+    pub fn restrict(&mut self, namespace: &str) {
+        let inside = |subject: &str| match subject.split_once(' ').and_then(|(_, name)| name.split_once('/'))
+        {
+            Some((found, _)) => found == namespace,
+            None => true,
+        };
+        self.findings.retain(|it| inside(&it.subject));
+        self.workloads.retain(|it| it.namespace == namespace);
+        self.skipped.retain(|it| it.namespace == namespace);
+        self.services.retain(|it| it.namespace == namespace);
+        self.namespaces.retain(|it| it.name == namespace);
+    }
 }
 
 /// The rehearsed upgrade.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mainstay_adopt::{ComponentKind, Observed, components, derive};
+use mainstay_adopt::{Component, ComponentKind, Observed, components, derive};
 use mainstay_api::names;
 use mainstay_catalog::Catalog;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(crate) fn adopt_planes<'a>(
     }
     let observed = observe(input);
     let planes = components(&observed).into_iter();
-    for plane in planes.filter(|one| one.kind == ComponentKind::Istiod && !one.is_managed()) {
+    for plane in planes.filter(is_unmanaged) {
         let mut versions = plane
             .versions
             .iter()
@@ -65,6 +65,15 @@ pub(crate) fn adopt_planes<'a>(
         });
     }
     adopted
+}
+
+/// Whether a cluster has a control plane that no operator manages.
+pub(crate) fn has_planes(input: &Input) -> bool {
+    components(&observe(input)).iter().any(is_unmanaged)
+}
+
+fn is_unmanaged(component: &Component) -> bool {
+    component.kind == ComponentKind::Istiod && !component.is_managed()
 }
 
 fn observe(input: &Input) -> Observed {

@@ -22,7 +22,7 @@ struct Open {
 fn open(report: &Report, view: View) -> Open {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.html");
-    std::fs::write(&file, html::page(report)).unwrap();
+    std::fs::write(&file, html::page(report, None)).unwrap();
     let mut browser = Browser::start().unwrap();
     browser.open(&file, view).unwrap();
     Open {
@@ -113,8 +113,9 @@ fn a_person_sees_every_bar_on_bright_and_dark_screens() {
             (".gantt .bar.phase", report.phases.len() as u64),
             (".gantt .down", 1),
             ("#services figure", report.services.len() as u64),
-            ("#findings tbody tr", report.findings.len() as u64),
-            (".badge.bad", 3),
+            ("#findings .finding .name", report.findings.len() as u64),
+            (".badge.bad", 2),
+            ("header .badge.warn", 1),
         ] {
             assert_eq!(page.seen(selector), count, "{name}: {selector}");
         }
@@ -150,7 +151,7 @@ fn words_stand_out_from_what_is_behind_them() {
         };
         const ground = it => { for (; it; it = it.parentElement) { const c = getComputedStyle(it).backgroundColor; if (c !== "rgba(0, 0, 0, 0)") return c; } return "rgb(255, 255, 255)"; };
         const poor = [];
-        for (const it of document.querySelectorAll("h1, h2, p, td, th, dt, dd, summary, .badge, .status, .name, .gantt text")) {
+        for (const it of document.querySelectorAll("h1, h2, p, td, th, dt, dd, li, summary, .badge, .status, .name, .label, .note, .gantt text")) {
             const style = getComputedStyle(it);
             const ink = it.closest("svg") ? style.fill : style.color;
             const [a, b] = [light(ink), light(ground(it))].sort((x, y) => y - x);
@@ -201,6 +202,8 @@ fn it_fits_telephones_and_paper() {
         let mut page = open(&Report::sample(), view);
         page.check_calm();
         assert_eq!(page.seen(".gantt .bar"), 10, "{name}");
+        let wider = "[...document.querySelectorAll('main *')].filter(it => !it.closest('svg') && it.scrollWidth > it.clientWidth + 1 && getComputedStyle(it).overflowX !== 'visible').length";
+        assert_eq!(page.ask(wider), 0, "{name}: nothing scrolls sideways");
         let picture = page.picture(name);
         assert!(brightness(picture.colour(2, 2).unwrap()) > 230, "{name}");
         if view.printed {
@@ -316,7 +319,7 @@ fn ten_thousand_workloads_are_an_overview_with_folds() {
     let folds = page.seen("details.group");
     assert!((30..=60).contains(&folds), "{folds}");
     assert_eq!(
-        page.seen("#timeline > .scroll .bar.failed"),
+        page.seen("#timeline > .gantt .bar.failed"),
         1,
         "the stretch with the failure"
     );

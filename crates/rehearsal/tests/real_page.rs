@@ -31,10 +31,10 @@ const SEEN: &str = r"(() => {
         heading: document.querySelector('h1').textContent,
         outcome: words('.outcome .badge')[0],
         tiles,
-        phases: all('#timeline > .scroll .bar.phase').length,
-        heads: words('#timeline > .scroll .head'),
-        migrated: all('#timeline > .scroll .bar.migrated').length,
-        failed: all('#timeline > .scroll .bar.failed').map(it => it.parentElement.querySelector('.label').textContent),
+        phases: all('#timeline > .gantt .bar.phase').length,
+        heads: words('#timeline > .gantt .head'),
+        migrated: all('#timeline > .gantt .bar.migrated').length,
+        failed: all('#timeline > .gantt .bar.failed').map(it => it.closest('.row').querySelector('.label').textContent),
         stretches: all('details.group').length,
         findings: all('#findings tbody tr').map(it => [...it.querySelectorAll('td')].slice(1, 3).map(td => td.textContent)),
         services: all('#services figure').length,
@@ -51,7 +51,7 @@ struct Page {
 fn open(report: &Report) -> Page {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("upgrade.html");
-    std::fs::write(&file, html::page(report)).unwrap();
+    std::fs::write(&file, html::page(report, None)).unwrap();
     let mut browser = Browser::start().unwrap();
     browser.open(&file, View::default()).unwrap();
     let seen = browser.evaluate(SEEN).unwrap();
@@ -202,7 +202,7 @@ fn a_real_upgrade_of_many_is_drawn_as_stretches_that_hold_every_bar() {
     );
     assert_eq!(bars.unwrap(), 400);
     let failed = page.browser.evaluate(
-        "[...document.querySelectorAll('details.group .bar.failed')].map(it => it.parentElement.querySelector('.label').textContent)",
+        "[...document.querySelectorAll('details.group .bar.failed')].map(it => it.closest('.row').querySelector('.label').textContent)",
     );
     assert_eq!(failed.unwrap(), json!(["space-0031/app-00317"]));
 }

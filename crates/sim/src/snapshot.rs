@@ -9,7 +9,7 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay_yaml::{Budget, Numbers};
@@ -30,8 +30,18 @@ pub enum SnapshotError {
     Document {
         /// The number of the document, from 1.
         number: usize,
+        /// The place in the whole text.
+        place: Place,
         /// The parser's error.
         source: mainstay_yaml::Error,
+    },
+    /// A file of a snapshot is invalid.
+    #[error("{}", path.display())]
+    InFile {
+        /// The path of the file.
+        path: PathBuf,
+        /// The problem in its text.
+        source: Box<SnapshotError>,
     },
     /// A value cannot be written as YAML.
     #[error("cannot write object")]
@@ -41,6 +51,8 @@ pub enum SnapshotError {
     NoObject {
         /// The number of the document, from 1.
         number: usize,
+        /// The first line of the document.
+        place: Place,
     },
     /// A file or directory cannot be read or written.
     #[error("{}", path.display())]
@@ -74,6 +86,30 @@ pub enum SnapshotError {
         /// The path of the directory.
         path: PathBuf,
     },
+}
+
+/// A place in the text of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// The text of the line, unless it is too long to be shown.
+    pub source: Option<String>,
+}
+
+impl SnapshotError {
+    /// Returns the file and the place of a problem in the text of a snapshot; no file for text that was not
+    /// read from one.
+    #[must_use]
+    pub fn place(&self) -> Option<(Option<&Path>, &Place)> {
+        match self {
+            Self::Document { place, .. } | Self::NoObject { place, .. } => Some((None, place)),
+            Self::InFile { path, source } => source.place().map(|(_, place)| (Some(path.as_path()), place)),
+            _ => None,
+        }
+    }
 }
 
 /// The result of loading a snapshot.

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     write_charts: Option<PathBuf>,
 
     /// Namespace of the record that `--undo` reads
-    #[arg(long, value_name = "NAMESPACE", default_value = "istio-system")]
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "istio-system")]
     namespace: String,
 
     /// Namespace of the operator that will manage the mesh

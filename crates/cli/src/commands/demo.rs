@@ -71,6 +71,8 @@ enum Format {
     Text,
     /// One JSON line per event
     Json,
+    /// One YAML document per event
+    Yaml,
 }
 
 /// Allowed speeds.
@@ -105,7 +107,7 @@ fn run_upgrade(args: &CommonArgs) -> Result<(), CliError> {
 
 impl CommonArgs {
     fn printer(&self, start: Timestamp) -> Printer {
-        Printer::new(self.output == Format::Json, self.speed, start)
+        Printer::new(self.output, self.speed, start)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::catalog::{ChartsFlag, version_name};
 use crate::commands::print_styled;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
-use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::kubeconfig::{ClusterFlags, NamespaceFlags, block_on};
 use crate::report::ADOPT_HINT;
 
 /// Polling interval of `watch`.
@@ -107,6 +107,9 @@ struct StatusArgs {
 
 #[derive(clap::Args)]
 struct ShownArgs {
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
+
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
@@ -166,7 +169,7 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
     match (name, all.next(), all.next()) {
         (Some(name), ..) => found.snapshot.istios().get(name).cloned().ok_or_else(|| {
             let known = if listed.is_empty() {
-                "the cluster has no Istio".to_owned()
+                "create one: the cluster has no Istio".to_owned()
             } else {
                 format!("use one of {listed}")
             };
@@ -177,7 +180,9 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
             let message = "no Istio found: no operator manages the control planes of this cluster";
             Err(CliError::new(Kind::Cluster, message).hint(ADOPT_HINT))
         }
-        (None, None, _) => Err(CliError::new(Kind::Cluster, "no Istio found")),
+        (None, None, _) => {
+            Err(CliError::new(Kind::Cluster, "no Istio found").hint("create an Istio: see docs/operator.md"))
+        }
         (None, ..) => {
             Err(CliError::new(Kind::Usage, "several Istios found").hint(format!("name one of {listed}")))
         }
@@ -190,12 +195,26 @@ async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let istio = chosen(&found, args.which.istio.as_deref())?;
     let to = args.to.as_deref();
     let to = to.map(|to| version_name(&args.shown.charts.open()?, to).map_err(CliError::from));
-    let (preview, notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
+    let (mut preview, notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
+    restrict(&mut preview, &args.shown.namespaces);
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::plan(&preview, &notes, args.ready_after),
         other => structured(&page::plan_data(&preview, args.ready_after), other)?,
     };
     print_styled(&text)
+}
+
+/// Keeps the workloads of the selected namespaces. Batches keep their numbers.
+fn restrict(preview: &mut Preview, namespaces: &NamespaceFlags) {
+    let selects = |key: &WorkloadKey| namespaces.selects(key.namespace());
+    preview.batches.iter_mut().for_each(|batch| batch.retain(selects));
+    preview.moving.retain(selects);
+    preview.failed.retain(selects);
+    preview.skipped.retain(|(key, _)| selects(key));
+    preview.namespaces.retain(|name| namespaces.selects(name));
+    preview
+        .standalone
+        .retain(|(namespace, _)| namespaces.selects(namespace));
 }
 
 /// Returns the preview of a migration to a version with migration enabled, and the assumptions made.
@@ -252,7 +271,10 @@ async fn status(args: &StatusArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
     let istio = chosen(&found, args.which.istio.as_deref())?;
-    let preview = preview(&found.snapshot, &istio);
+    let mut preview = preview(&found.snapshot, &istio);
+    if let Some(preview) = &mut preview {
+        restrict(preview, &args.shown.namespaces);
+    }
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::status(&istio, preview.as_ref()),
         other => structured(&istio.status.workload_migration, other)?,
@@ -279,13 +301,10 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
     loop {
         let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
         let istio = chosen(&found, args.which.istio.as_deref())?;
-        let Some(progress) = progress::MigrationProgress::from_snapshot(&found.snapshot, &istio) else {
-            return Err(CliError::new(
-                Kind::Cluster,
-                format!("workload migration is not enabled for Istio {:?}", istio.name()),
-            )
-            .hint("set spec.updateStrategy.workloadMigration.strategy to Batched"));
-        };
+        let progress = progress::MigrationProgress::from_snapshot(&found.snapshot, &istio);
+        let mut progress = progress.ok_or_else(|| not_enabled(&istio))?;
+        let failures = &mut progress.status.failures;
+        failures.retain(|failure| args.shown.namespaces.selects(&failure.namespace));
         let state = progress.status.state;
         display.show("", progress)?;
         if matches!(state, MigrationState::Completed | MigrationState::Failed) {
@@ -293,6 +312,12 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
         }
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+fn not_enabled(istio: &Istio) -> CliError {
+    let message = format!("workload migration is not enabled for Istio {:?}", istio.name());
+    CliError::new(Kind::Cluster, message)
+        .hint("set spec.updateStrategy.workloadMigration.strategy to Batched")
 }
 
 async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
@@ -305,10 +330,7 @@ async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
         "spec": {"updateStrategy": {"workloadMigration": {"paused": paused}}},
     });
     let Some(settings) = MigrationSettings::from_istio(&istio) else {
-        return Err(CliError::new(
-            Kind::Cluster,
-            format!("workload migration is not enabled for Istio {:?}", istio.name()),
-        ));
+        return Err(not_enabled(&istio));
     };
     let word = if paused { "paused" } else { "resumed" };
     if settings.paused == paused {
@@ -334,7 +356,7 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     {
         let listed: Vec<String> = failed.iter().map(short).collect();
         let hint = if listed.is_empty() {
-            "no workload failed".to_owned()
+            "run `mainstay migration status`: no workload failed".to_owned()
         } else {
             format!("use one of {}", listed.join(", "))
         };

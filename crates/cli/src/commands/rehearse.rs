@@ -1,5 +1,6 @@
 //! `mainstay rehearse`: rehearses an upgrade on a copy of a cluster and prints the report.
 
+mod fail_on;
 mod page;
 mod readiness;
 mod rollout;
@@ -11,16 +12,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_catalog::Catalog;
 use mainstay_rehearsal::input::read_cluster;
-use mainstay_rehearsal::report::Outcome;
-use mainstay_rehearsal::{Input, RehearsalError, RehearsalRequest, Report, html, rehearse};
+use mainstay_rehearsal::{Input, RehearsalError, RehearsalRequest, html, rehearse};
 use serde_json::Value;
 
 use crate::catalog::{ChartsFlag, version_name};
 use crate::commands::print_styled;
 use crate::commands::revision::{Format, structured};
 use crate::error::{CliError, Kind, chain};
-use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::kubeconfig::{ClusterFlags, NamespaceFlags, block_on};
+use crate::snapshot::{STDIN, is_stdin, read_objects, read_stdin, unreadable};
 use crate::ui::Progress;
+use fail_on::FailOn;
 
 /// Arguments of `rehearse`.
 #[derive(clap::Args)]
@@ -33,12 +35,14 @@ use crate::ui::Progress;
   mainstay rehearse -f istio.yaml --snapshot backup/
   kubectl get istios,istiorevisions,istiorevisiontags,ns,deploy,rs,sts,ds,po,svc,pdb,mutatingwebhookconfigurations -A -o yaml > now.yaml
   mainstay rehearse --to v1.29.1 --snapshot now.yaml -o json | jq '.findings'
+  kubectl get istios,ns,deploy,rs,po,svc -A -o yaml | mainstay rehearse --to v1.29.1 --snapshot -
+  mainstay rehearse --to v1.29.1 --fail-on warning     # in a pipeline
   mainstay rehearse rollout -f new.yaml --from deployed.yaml
 
 The cluster is only read, and no Secret is read. Readiness times are taken from the observed pods; workloads without
 observed pods use --ready-after.
 
-Exit codes: 0 the upgrade completes, 2 workloads or the control plane would fail, 1 the rehearsal failed."
+Exit codes: 0 nothing of the severity of --fail-on was found, 2 it was, 1 the rehearsal failed."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -51,11 +55,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION", required_unless_present = "file")]
     to: Option<String>,
 
-    /// Read the upgraded Istio from this file
+    /// Read the upgraded Istio from this file, `-` for stdin
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Rehearse on this file or directory (`kubectl get -A -o yaml`) instead of a cluster
+    /// Rehearse on this file or directory (`kubectl get -A -o yaml`), `-` for stdin, instead of a cluster
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["kubeconfig", "context"])]
     snapshot: Option<PathBuf>,
 
@@ -74,6 +78,13 @@ pub(crate) struct Args {
     /// Also write the report as an HTML page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+
+    /// Lowest severity of findings that exits with 2; an upgrade that does not complete is an error
+    #[arg(long, value_enum, default_value_t = FailOn::Error, value_name = "SEVERITY")]
+    fail_on: FailOn,
+
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
 
     /// Output format; `wide` lists every workload
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -102,23 +113,50 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let catalog = Arc::new(args.charts.open()?);
     let request = request(args, &catalog)?;
     let input = match &args.snapshot {
+        Some(path) if is_stdin(path) => Input::from_text(format!("snapshot {STDIN}"), &read_stdin()?)?,
         Some(path) => Input::from_path(path)?,
         None => block_on(read(args))?,
     };
     progress.step("rehearsing");
-    let report = rehearse(&catalog, &input, &request)?;
+    let mut report = rehearse(&catalog, &input, &request)?;
     // The process ends soon: freeing a large input would only delay it.
     std::mem::forget(input);
     drop(progress);
+    let result = args.fail_on.exit(&report);
+    if let Some(namespace) = args.namespaces.namespace() {
+        report.restrict(namespace);
+    }
     if let Some(path) = &args.report {
-        write(path, &html::page(&report))?;
+        write(path, &html::page(&report, Some(&footer())))?;
     }
     let text = match args.output {
         Format::Text | Format::Wide => page::page(&report, args.output == Format::Wide),
         other => structured(&report, other)?,
     };
     print_styled(&text)?;
-    outcome(&report)
+    result
+}
+
+/// Date, version and command of the HTML page.
+fn footer() -> html::Footer {
+    let command: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| quoted(&word.to_string_lossy()))
+        .collect();
+    html::Footer {
+        date: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: format!("mainstay {}", command.join(" ")),
+    }
+}
+
+/// Quotes a word for a shell if it needs it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 async fn read(args: &Args) -> Result<Input, CliError> {
@@ -154,40 +192,37 @@ fn request(args: &Args, catalog: &Catalog) -> Result<RehearsalRequest, CliError>
 
 /// Reads the Istio from a file.
 fn manifest(path: &Path) -> Result<Value, CliError> {
-    let objects = mainstay_sim::snapshot::read_path(path)
-        .map_err(|error| CliError::new(Kind::Usage, format!("{}: {}", path.display(), chain(&error))))?;
+    let objects = read_objects(path)?;
     let mut istios = objects
         .into_iter()
         .filter(|object| object.get("kind").and_then(Value::as_str) == Some("Istio"));
     match (istios.next(), istios.next()) {
         (Some(istio), None) => Ok(istio),
-        (None, _) => Err(CliError::new(
-            Kind::Usage,
-            format!("{}: no Istio found", path.display()),
-        )),
-        _ => Err(CliError::new(
-            Kind::Usage,
-            format!("{}: several Istios found", path.display()),
-        )),
+        (None, _) => Err(
+            CliError::new(Kind::Usage, format!("{}: no Istio found", path.display()))
+                .hint("name a file with one resource of kind Istio"),
+        ),
+        _ => Err(
+            CliError::new(Kind::Usage, format!("{}: several Istios found", path.display()))
+                .hint("name a file with one resource of kind Istio"),
+        ),
     }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(path, text)
-        .map_err(|error| CliError::new(Kind::Io, format!("{}: {error}", path.display())))
-}
-
-fn outcome(report: &Report) -> Result<(), CliError> {
-    match report.outcome {
-        Outcome::Completed | Outcome::NothingMoves => Ok(()),
-        Outcome::Failed | Outcome::Unfinished => Err(CliError::new(Kind::Attention, "")),
-    }
+    std::fs::write(path, text).map_err(|error| {
+        CliError::new(Kind::Io, format!("{}: {error}", path.display()))
+            .hint("name a file in a directory that exists and is writable")
+    })
 }
 
 impl From<RehearsalError> for CliError {
     fn from(error: RehearsalError) -> Self {
+        if let RehearsalError::Snapshot(error) = &error {
+            return unreadable(error);
+        }
         let kind = match &error {
-            RehearsalError::Cluster { .. } => Kind::Cluster,
+            RehearsalError::Cluster { .. } | RehearsalError::NoDefinitions { .. } => Kind::Cluster,
             RehearsalError::Harness(_) => Kind::Io,
             _ => Kind::Usage,
         };
@@ -199,6 +234,14 @@ impl From<RehearsalError> for CliError {
                 Some(first) => result.hint(format!("name one, such as `mainstay rehearse {first}`")),
                 None => result,
             },
+            RehearsalError::UnknownIstio { .. } => result.hint("name an Istio of the input"),
+            RehearsalError::NoDefinitions { .. } => result.hint("run `mainstay crds install`"),
+            RehearsalError::Cluster { .. } => {
+                result.hint("ask for the reader role of docs/rbac.md, or rehearse on a --snapshot")
+            }
+            RehearsalError::Object { .. } => {
+                result.hint("pass the output of `kubectl get -A -o yaml`, unchanged")
+            }
             RehearsalError::NoIstio => {
                 result.hint("add the output of `kubectl get istios -o yaml` to the snapshot; run `mainstay adopt` first if another tool installed the mesh")
             }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::catalog::ChartsFlag;
 use crate::commands::print_styled;
 use crate::error::{CliError, Kind};
-use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::kubeconfig::{ClusterFlags, NamespaceFlags, block_on};
 use crate::report::{Report, RevisionReport, unmanaged_section};
 use crate::ui::table;
 
@@ -47,6 +47,9 @@ enum Command {
 struct ListArgs {
     #[command(flatten)]
     common: Common,
+
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
 }
 
 /// Common arguments.
@@ -90,7 +93,7 @@ pub(crate) struct At {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::List(it) => block_on(list(&it.common)),
+        Command::List(it) => block_on(list(it)),
         Command::Describe(it) => block_on(describe::run(it)),
     }
 }
@@ -119,10 +122,11 @@ pub(crate) fn structured(value: &impl Serialize, format: Format) -> Result<Strin
     }
 }
 
-async fn list(args: &Common) -> Result<(), CliError> {
+async fn list(list: &ListArgs) -> Result<(), CliError> {
+    let args = &list.common;
     let client = args.cluster.client().await?;
     let found = survey(&client, empty_snapshot(&args.charts, &args.at)?).await?;
-    let report = Report::from_survey(&found);
+    let report = Report::from_survey(&found).restricted_to(&list.namespaces);
     let text = match args.output {
         Format::Text | Format::Wide => {
             let is_wide = args.output == Format::Wide;
@@ -179,7 +183,9 @@ impl From<SurveyError> for CliError {
             SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => {
                 result.hint("ask for the reader role of docs/rbac.md, which allows to list the five kinds")
             }
-            SurveyError::List { .. } => result,
+            SurveyError::List { .. } => {
+                result.hint("check the API server and the network, then run the command again")
+            }
         }
     }
 }

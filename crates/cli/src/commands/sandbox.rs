@@ -12,14 +12,16 @@ use mainstay_harness::Injectors;
 use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use mainstay_sim::serve::{ServeError, ServeOptions, Server};
-use mainstay_sim::snapshot::{self, SnapshotError};
+use mainstay_sim::snapshot;
 use mainstay_sim::{Cluster, Options, clock};
-use mainstay_yaml::{Map, Value};
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::print;
+use crate::commands::verify::Output;
 use crate::error::{CliError, Kind, chain};
 use crate::flag_value::{FlagError, number_in};
+use crate::snapshot::{read_objects, unreadable};
 use kubeconfig_file::KubeconfigFile;
 
 /// Arguments of `sandbox`.
@@ -29,12 +31,13 @@ use kubeconfig_file::KubeconfigFile;
   mainstay sandbox --kubeconfig ./kubeconfig &         # in a script; then: kubectl --kubeconfig ./kubeconfig get nodes
   kubectl get all -A -o yaml > cluster.yaml            # work on a copy of a real cluster:
   mainstay sandbox --snapshot cluster.yaml --dump after
+  kubectl get all -A -o yaml | mainstay sandbox -f -
   mainstay sandbox --speed 60                          # 60 times as fast
   mainstay sandbox --inject                            # try the operator, an upgrade and a migration
   mainstay sandbox -o json | jq -r .kubeconfig")]
 pub(crate) struct Args {
-    /// Load these objects: a file (`kubectl get -A -o yaml`) or a directory
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Load these objects: a file (`kubectl get -A -o yaml`), a directory, or `-` for stdin
+    #[arg(short = 'f', long, visible_alias = "filename", value_name = "FILE|DIR")]
     snapshot: Option<PathBuf>,
 
     /// Number of nodes to add [default: 3, or none if the snapshot has nodes]
@@ -66,17 +69,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// Text
-    Text,
-    /// One JSON line
-    Json,
+    /// Output format; `json` is one line
+    #[arg(short, long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
+    output: Output,
 }
 
 /// Running time of pods that end by themselves, such as those of Jobs.
@@ -124,7 +119,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
     cluster.set_webhook_transport(Arc::new(webhooks::Loopback::new()));
     let mut loaded = snapshot::Loaded::default();
     if let Some(path) = &args.snapshot {
-        let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;
+        let objects = read_objects(path)?;
         loaded = cluster.with(|state| snapshot::load(state, objects));
     }
     if args.inject {
@@ -176,7 +171,7 @@ async fn serve(args: &Args, cluster: &Cluster, ready: Ready, started: Instant) -
 }
 
 fn announce(
-    format: Format,
+    format: Output,
     server: &Server,
     kubeconfig: &KubeconfigFile,
     ready: &Ready,
@@ -184,7 +179,7 @@ fn announce(
 ) -> Result<(), CliError> {
     let path = kubeconfig.path().display();
     match format {
-        Format::Text => {
+        Output::Text => {
             let mut text = format!(
                 "Kubernetes API with {} nodes ready at {} after {} ms\n\n  export KUBECONFIG={path}\n  kubectl get nodes\n\n",
                 ready.nodes,
@@ -200,23 +195,20 @@ fn announce(
             text.push_str("Press Ctrl-C to stop\n");
             print(text.as_bytes())
         }
-        Format::Json => print(json(server, &path.to_string(), ready)?.as_bytes()),
+        Output::Json => print(format!("{}\n", data(server, &path.to_string(), ready)).as_bytes()),
+        Output::Yaml => print(format.format(&data(server, &path.to_string(), ready))?.as_bytes()),
     }
 }
 
-fn json(server: &Server, path: &str, ready: &Ready) -> Result<String, CliError> {
-    let number = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-    let skipped = count(&ready.skipped).into_iter().map(Value::String).collect();
-    let value = Value::Map(Map::from([
-        ("kubeconfig".to_owned(), Value::String(path.to_owned())),
-        ("nodes".to_owned(), number(ready.nodes)),
-        ("objects".to_owned(), number(ready.objects)),
-        ("pid".to_owned(), number(std::process::id() as usize)),
-        ("server".to_owned(), Value::String(server.url())),
-        ("skipped".to_owned(), Value::List(skipped)),
-    ]));
-    let text = mainstay_yaml::to_json(&value).map_err(|error| CliError::new(Kind::Io, error.to_string()))?;
-    Ok(format!("{text}\n"))
+fn data(server: &Server, path: &str, ready: &Ready) -> Value {
+    json!({
+        "kubeconfig": path,
+        "nodes": ready.nodes,
+        "objects": ready.objects,
+        "pid": std::process::id(),
+        "server": server.url(),
+        "skipped": count(&ready.skipped),
+    })
 }
 
 /// Returns each text once, with its count.
@@ -234,18 +226,6 @@ fn count(texts: &[String]) -> Vec<String> {
 fn dump(cluster: &Cluster, directory: &Path) -> Result<(), CliError> {
     let written = cluster.with(|state| snapshot::write_directory(state, directory));
     written.map(drop).map_err(|error| unreadable(&error))
-}
-
-fn unreadable(error: &SnapshotError) -> CliError {
-    let result = CliError::new(Kind::Manifest, chain(error));
-    match error {
-        SnapshotError::File { .. } => result,
-        SnapshotError::NotEmpty { .. } => result.hint("name a new directory: a dump never replaces files"),
-        SnapshotError::DirectoryLink { .. } | SnapshotError::SpecialFile { .. } => {
-            result.hint("remove it, or name a directory of regular files")
-        }
-        _ => result.hint("pass the output of `kubectl get -A -o yaml` or a directory of manifests"),
-    }
 }
 
 fn unserved(error: &ServeError) -> CliError {

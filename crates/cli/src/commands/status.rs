@@ -11,7 +11,7 @@ use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
-use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::kubeconfig::{ClusterFlags, NamespaceFlags, block_on};
 use crate::report::Report;
 
 /// Polling interval of `--watch`.
@@ -22,6 +22,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 #[command(after_help = "Examples:
   mainstay status
   mainstay status --context prod -o wide
+  mainstay status -n istio-system
   mainstay status --watch
   mainstay status -o json | jq '.problems'
 
@@ -29,6 +30,9 @@ Exit codes: 0 no problems found, 2 problems found, 1 the cluster could not be re
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterFlags,
+
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
 
     /// Output format; `wide` lists all referrers of a revision
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -52,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let mut last = String::new();
         loop {
             let found = survey(&client, empty_snapshot(&args.charts, &args.at)?).await?;
-            let report = Report::from_survey(&found);
+            let report = Report::from_survey(&found).restricted_to(&args.namespaces);
             let page = match args.output {
                 Format::Text | Format::Wide => {
                     page::page(&report, &found.snapshot, args.output == Format::Wide)

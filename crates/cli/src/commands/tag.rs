@@ -68,7 +68,14 @@ struct SetArgs {
     #[arg(long)]
     auto_inject_namespaces: bool,
     /// Namespace of the control plane
-    #[arg(short = 'i', long, value_name = "NAME", default_value = "istio-system")]
+    #[arg(
+        short = 'i',
+        visible_short_alias = 'n',
+        long,
+        visible_alias = "namespace",
+        value_name = "NAME",
+        default_value = "istio-system"
+    )]
     istio_namespace: String,
     /// Do not ask for confirmation
     #[arg(short = 'y', long)]

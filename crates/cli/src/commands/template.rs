@@ -136,7 +136,8 @@ fn locate(chart: &str, args: &Args) -> Result<Source, CliError> {
     }
     let missing = CliError::new(Kind::Chart, not_found(chart));
     if path.is_absolute() || chart.starts_with('.') {
-        Err(missing)
+        Err(missing
+            .hint("name a chart's directory or archive, or an embedded one such as `catalog:istiod@1.29.1`"))
     } else {
         Err(missing.hint(PULL))
     }

@@ -1,6 +1,9 @@
 //! `mainstay version`: prints the version and the reproduced Helm versions.
 
+use serde_json::json;
+
 use super::print;
+use super::verify::Output;
 use crate::error::CliError;
 
 /// Arguments of `version`.
@@ -9,17 +12,9 @@ use crate::error::CliError;
   mainstay version
   mainstay version -o json | jq -r .version")]
 pub(crate) struct Args {
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    output: Format,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// Text
-    Text,
-    /// JSON
-    Json,
+    /// Output format; `json` is one line
+    #[arg(short, long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
+    output: Output,
 }
 
 /// Helm releases whose output is reproduced.
@@ -30,8 +25,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let version = env!("CARGO_PKG_VERSION");
     let [four, three] = HELM;
     let text = match args.output {
-        Format::Text => format!("mainstay {version} (renders as Helm {four} and {three})\n"),
-        Format::Json => format!("{{\"version\":\"{version}\",\"helm\":[\"{four}\",\"{three}\"]}}\n"),
+        Output::Text => format!("mainstay {version} (renders as Helm {four} and {three})\n"),
+        Output::Json => format!("{{\"version\":\"{version}\",\"helm\":[\"{four}\",\"{three}\"]}}\n"),
+        Output::Yaml => Output::Yaml.format(&json!({"version": version, "helm": HELM}))?,
     };
     print(text.as_bytes())
 }

@@ -1,5 +1,7 @@
 //! Progress on stderr or stdout: spinners and bars on a terminal, plain lines otherwise.
 
+mod bar;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use super::table::one_line;
+use super::width::terminal_columns;
 
 /// Time before the first line without a terminal.
 const FIRST_LINE_DELAY: Duration = Duration::from_secs(1);
@@ -123,20 +126,19 @@ impl Bars {
                 self.all.remove(&bar);
             }
         }
-        for (index, row) in rows.iter().enumerate() {
+        let lines = bar::lines(rows, terminal_columns());
+        for (index, line) in lines.into_iter().enumerate() {
             let bar = self.bars.entry(index).or_insert_with(|| self.all.add(new_bar()));
-            bar.set_length(row.total as u64);
-            bar.set_prefix(one_line(&row.label));
-            bar.set_message(one_line(&row.note));
-            bar.set_position(row.done as u64);
+            bar.set_message(line);
         }
     }
 }
 
+/// Returns a bar that shows its message only: the layout of lines is in `bar`.
 fn new_bar() -> ProgressBar {
     let bar = ProgressBar::new(0).with_finish(ProgressFinish::Abandon);
-    match ProgressStyle::with_template("{prefix:<12} [{wide_bar}] {pos}/{len} {msg}") {
-        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+    match ProgressStyle::with_template("{msg}") {
+        Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
 }

@@ -130,7 +130,7 @@ fn images_can_be_replaced() {
         &piped(here.path(), &["--image-replacements", "nope", "-"], POD),
         2,
         "",
-        "Error: nope: no such file or directory\n",
+        "Error: nope: no such file or directory\nhint: name files or directories that exist and can be read, or `-` for stdin\n",
     );
 }
 
@@ -141,7 +141,7 @@ fn usage_errors_end_with_two() {
         &generate(here.path(), &["nope"]),
         2,
         "",
-        "Error: nope: no such file or directory\n",
+        "Error: nope: no such file or directory\nhint: name files or directories that exist and can be read, or `-` for stdin\n",
     );
     check(
         &generate(here.path(), &["."]),
@@ -153,7 +153,7 @@ fn usage_errors_end_with_two() {
         &generate(here.path(), &["--bogus", "."]),
         2,
         "",
-        "Error: unknown flag: --bogus\nhint: run with --help to list the flags\n",
+        "Error: unknown flag: --bogus\nhint: run `mainstay generate --help` to list the flags\n",
     );
     assert_eq!(
         generate(here.path(), &["--check", "-o", "-", "."]).status.code(),

@@ -298,7 +298,7 @@ fn what_is_wrong_is_said() {
     check(
         &["-no-such-flag"],
         &here,
-        "Error: unknown flag: --no-such-flag\nhint: run with --help to list the flags\n",
+        "Error: unknown flag: --no-such-flag\nhint: run `mainstay operator run --help` to list the flags\n",
     );
     let nowhere = path("charts");
     check(

@@ -173,3 +173,48 @@ fn every_listed_metric_is_exported() {
     let help = text.lines().filter(|line| line.starts_with("# HELP")).count();
     assert_eq!(help, metrics.rows().len(), "no metric that is not listed");
 }
+
+const DASHBOARD: &str = include_str!("../../../../deploy/monitoring/dashboard.json");
+const ALERTS: &str = include_str!("../../../../deploy/monitoring/alerts.yaml");
+
+/// Returns the words of a text that start with `mainstay_`.
+fn names(text: &str) -> Vec<&str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_word(c))
+        .filter(|word| word.starts_with("mainstay_"))
+        .collect()
+}
+
+/// Returns the words in parentheses after `by`.
+fn grouped_by(text: &str) -> Vec<&str> {
+    let groups = text.split("by (").skip(1);
+    let groups = groups.filter_map(|rest| rest.split(')').next());
+    groups.flat_map(|group| group.split(", ")).collect()
+}
+
+#[test]
+fn dashboard_and_alerts_use_metrics_and_labels_that_exist() {
+    let metrics = filled();
+    let rows = metrics.rows();
+    for (file, text) in [("dashboard.json", DASHBOARD), ("alerts.yaml", ALERTS)] {
+        let found = names(text);
+        assert!(!found.is_empty(), "{file}");
+        for name in found {
+            let base = name.strip_suffix("_bucket").unwrap_or(name);
+            assert!(
+                rows.iter().any(|row| row.name == base),
+                "{file}: {name} does not exist"
+            );
+        }
+        for label in grouped_by(text) {
+            let exists = label == "le" || rows.iter().any(|row| row.labels.contains(&label));
+            assert!(exists, "{file}: no metric has the label {label:?}");
+        }
+    }
+    let shown: Vec<&str> = rows
+        .iter()
+        .map(|row| row.name.as_str())
+        .filter(|name| !names(DASHBOARD).iter().any(|shown| shown.starts_with(name)))
+        .collect();
+    assert_eq!(shown, Vec::<&str>::new(), "the dashboard shows every metric");
+}

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::scale::{Px, Scale};
-use super::text::{Text, short, text};
+use super::text::{short, text};
 use super::{many, section as section_of};
 use crate::report::{Elapsed, Phase, PhaseKind, Report, SpanResult, WorkloadSpan};
 
@@ -14,23 +14,13 @@ const MAX_CHART_WORKLOADS: usize = 300;
 const GROUPS: usize = 40;
 /// Maximum number of workload bars; failed workloads are drawn first.
 const MAX_BARS: usize = 10_000;
+/// Maximum length of a label: a name has at most 253 characters, as has its namespace 63.
+const MAX_NAME_LEN: usize = 340;
+/// Maximum length of a note.
+const MAX_NOTE_LEN: usize = 160;
 
-const WIDTH: u64 = 1_100;
-const LABELS: u64 = 250;
-/// Space for the label of the last tick.
-const MARGIN: u64 = 24;
-const ROW: u64 = 22;
-const BAR: u64 = 12;
-const AXIS: u64 = 26;
-/// Approximate width of a character.
-const CHAR_WIDTH: u64 = 7;
-/// Width of a character for the background of a note, in tenths of a pixel.
-const NOTE_CHAR_WIDTH: u64 = 58;
-const MAX_LABEL_LEN: usize = 34;
-const MAX_NOTE_LEN: usize = 60;
-
-/// Class of a note that does not fit beside its bar.
-const INSIDE: &str = " inside";
+/// Minimum width of a bar, in percent of the chart.
+const MIN_WIDTH: Px = Px(3);
 
 pub(super) fn section(report: &Report) -> String {
     let scale = scale_of(report);
@@ -74,7 +64,8 @@ fn scale_of(report: &Report) -> Scale {
     let ends = report.phases.iter().map(|phase| phase.end);
     let ends = ends.chain(report.workloads.iter().map(|span| span.end));
     let end = ends.max().unwrap_or_default().max(report.totals.duration);
-    Scale::new(end, Px::whole(LABELS), Px::whole(WIDTH - LABELS - MARGIN))
+    // Percent of the chart's width, so that charts fit every screen.
+    Scale::new(end, Px::whole(0), Px::whole(100))
 }
 
 /// Splits workloads into groups of about the same size; a batch is split only if it is larger than a group.
@@ -167,12 +158,11 @@ fn sums(group: &[WorkloadSpan]) -> String {
     }
 }
 
-/// Rows of a chart.
+/// Rows of a chart: a label, a bar on the shared scale and a note. On narrow screens the bar is below the label.
 struct Drawing {
     scale: Scale,
     rows: u64,
     body: String,
-    ground: String,
 }
 
 /// A bar with its label and note.
@@ -180,8 +170,8 @@ struct Bar<'a> {
     class: &'a str,
     start: Elapsed,
     end: Elapsed,
-    label: Text<'a>,
-    note: Text<'a>,
+    label: &'a str,
+    note: &'a str,
     title: &'a str,
     down: bool,
 }
@@ -192,12 +182,7 @@ impl Drawing {
             scale,
             rows: 0,
             body: String::new(),
-            ground: String::new(),
         }
-    }
-
-    fn top(&self) -> u64 {
-        AXIS + self.rows * ROW
     }
 
     fn phases(&mut self, phases: &[Phase]) {
@@ -210,13 +195,12 @@ impl Drawing {
                 PhaseKind::Pruning => "Pruning",
             };
             let lasted = phase.end.since(phase.start);
-            let note = format!("{lasted} · {}", phase.detail);
             self.row(&Bar {
                 class: "phase",
                 start: phase.start,
                 end: phase.end,
-                label: short(name, MAX_LABEL_LEN),
-                note: short(&note, MAX_NOTE_LEN),
+                label: name,
+                note: &format!("{lasted} · {}", phase.detail),
                 title: &format!("{name}: {}, from {} to {}", phase.detail, phase.start, phase.end),
                 down: false,
             });
@@ -225,31 +209,18 @@ impl Drawing {
 
     /// Draws a heading and the workloads of a batch.
     fn batch(&mut self, batch: &[WorkloadSpan]) {
-        let start = batch.iter().map(|span| span.start).min().unwrap_or_default();
-        let end = batch.iter().map(|span| span.end).max().unwrap_or_default();
-        let (x, right) = (self.scale.x(start), self.scale.x(end));
-        let height = ROW * (batch.len() as u64 + 1);
-        let _ = writeln!(
-            self.ground,
-            "<rect class=\"band\" x=\"{x}\" y=\"{}\" width=\"{}\" height=\"{height}\"/>",
-            self.top(),
-            right.minus(x)
-        );
         let _ = writeln!(
             self.body,
-            "<text class=\"head\" x=\"0\" y=\"{}\">{} <tspan class=\"quiet\">{}</tspan></text>",
-            self.top() + 16,
+            "<p class=\"head\">{} <span class=\"count\">{}</span></p>",
             text(&batches(batch)),
             text(&sums(batch))
         );
-        self.rows += 1;
         for span in batch {
             self.workload(span);
         }
     }
 
     fn workload(&mut self, span: &WorkloadSpan) {
-        let class = class_of(span);
         let mut name = format!("{}/{}", span.namespace, span.name);
         if span.kind != "Deployment" {
             let _ = write!(name, " ({})", span.kind);
@@ -272,11 +243,11 @@ impl Drawing {
             span.message
         );
         self.row(&Bar {
-            class,
+            class: class_of(span),
             start: span.start,
             end: span.end,
-            label: short(&name, MAX_LABEL_LEN),
-            note: short(&note, MAX_NOTE_LEN),
+            label: &name,
+            note: &note,
             title: &title,
             down: span.replicas > 0 && span.fewest_ready == 0,
         });
@@ -296,83 +267,62 @@ impl Drawing {
             class: worst.unwrap_or("migrated"),
             start,
             end,
-            label: short(&name, MAX_LABEL_LEN),
-            note: short(&note, MAX_NOTE_LEN),
+            label: &name,
+            note: &note,
             title: &format!("{name}: {note}, from {start} to {end}"),
             down: false,
         });
     }
 
     fn row(&mut self, bar: &Bar<'_>) {
-        let top = self.top();
         let (x, right) = (self.scale.x(bar.start), self.scale.x(bar.end));
-        let width = right.minus(x).max(Px::whole(2));
-        let (class, note) = self.place(bar, x, x.plus(width));
+        let width = right.minus(x).max(MIN_WIDTH);
+        // A bar at the very end stays inside.
+        let x = x.min(Px::whole(100).minus(width));
         let _ = write!(
             self.body,
-            "<g><title>{}</title><text class=\"label\" x=\"12\" y=\"{}\">{}</text><rect class=\"bar {}\" x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{BAR}\" rx=\"2\"/>",
+            "<div class=\"row\"><span class=\"label\">{}</span><svg class=\"track\"><title>{}</title><rect class=\"bar {}\" x=\"{x}%\" width=\"{width}%\" y=\"2\" height=\"12\" rx=\"2\"/>",
+            short(bar.label, MAX_NAME_LEN),
             short(bar.title, 500),
-            top + 15,
-            bar.label,
             bar.class,
-            top + 5,
         );
         if bar.down {
             let _ = write!(
                 self.body,
-                "<path class=\"down\" d=\"M{} {}h8l-4 6z\"/>",
-                x,
-                top + 1
-            );
-        }
-        if class == INSIDE {
-            let _ = write!(
-                self.body,
-                "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                note.minus(Px::whole(3)),
-                top + 4,
-                Px(bar.note.width() as u64 * NOTE_CHAR_WIDTH).plus(Px::whole(6)),
-                BAR + 2,
+                "<svg class=\"mark-down\" x=\"{x}%\"><path class=\"down\" d=\"M0 0h8l-4 6z\"/></svg>"
             );
         }
         let _ = writeln!(
             self.body,
-            "<text class=\"note{class}\" x=\"{note}\" y=\"{}\">{}</text></g>",
-            top + 15,
-            bar.note
+            "</svg><span class=\"note\">{}</span></div>",
+            short(bar.note, MAX_NOTE_LEN)
         );
         self.rows += 1;
     }
 
-    /// Places a note after its bar, before it, or inside it if there is no space.
-    fn place(&self, bar: &Bar<'_>, x: Px, right: Px) -> (&'static str, Px) {
-        let gap = Px::whole(6);
-        let needed = Px::whole(bar.note.width() as u64 * CHAR_WIDTH).plus(gap);
-        if right.plus(needed) <= self.scale.right().plus(Px::whole(MARGIN)) {
-            (" after", right.plus(gap))
-        } else if x.minus(self.scale.left()) >= needed {
-            (" before", x.minus(gap))
-        } else {
-            (INSIDE, x.plus(gap).plus(gap))
-        }
-    }
-
     fn finish(self, title: &str) -> String {
-        let height = self.top() + 6;
         let mut out = format!(
-            "<div class=\"scroll\"><svg class=\"gantt\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {WIDTH} {height}\">\n",
+            "<div class=\"gantt\" role=\"group\" aria-label=\"{}\">\n",
             text(title)
         );
+        let (mut marks, mut lines) = (String::new(), String::new());
         for mark in self.scale.marks() {
             let x = self.scale.x(mark);
-            let _ = writeln!(
-                out,
-                "<line class=\"grid\" x1=\"{x}\" y1=\"{AXIS}\" x2=\"{x}\" y2=\"{height}\"/><text class=\"mark\" x=\"{x}\" y=\"16\">{mark}</text>"
+            let _ = write!(marks, "<text class=\"mark\" x=\"{x}%\" y=\"12\">{mark}</text>");
+            let _ = write!(
+                lines,
+                "<line class=\"grid\" x1=\"{x}%\" x2=\"{x}%\" y1=\"0\" y2=\"100%\"/>"
             );
         }
-        out.push_str(&self.ground);
-        out.push_str(&self.body);
-        out.push_str("</svg></div>\n");
+        let _ = writeln!(
+            out,
+            "<div class=\"row axis\"><svg class=\"track\">{marks}</svg></div>"
+        );
+        let _ = write!(
+            out,
+            "<div class=\"rows\"><svg class=\"lines\" aria-hidden=\"true\">{lines}</svg>\n{}</div></div>\n",
+            self.body
+        );
         out
     }
 }

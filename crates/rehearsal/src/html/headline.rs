@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 
 use super::many;
 use super::text::text;
-use crate::report::{Elapsed, Method, Outcome, Report, Totals};
+use crate::report::{Elapsed, Method, Report, Totals, Verdict};
 
 /// Renders title, outcome and totals.
 pub(super) fn section(report: &Report) -> String {
     let upgrade = &report.upgrade;
-    let (class, word) = match report.outcome {
-        Outcome::Completed => ("good", "Completes"),
-        Outcome::Failed => ("bad", "Completes with errors"),
-        Outcome::NothingMoves => ("note", "No workload moves"),
-        Outcome::Unfinished => ("warn", "Does not complete"),
+    let (class, word) = match report.verdict() {
+        Verdict::Completes => ("good", "Completes"),
+        Verdict::CompletesWithErrors => ("warn", "Completes with errors"),
+        Verdict::Fails => ("bad", "Fails"),
+        Verdict::NothingMoves => ("note", "No workload moves"),
+        Verdict::DoesNotComplete => ("bad", "Does not complete"),
     };
     let mut out = format!(
         "<header>\n<p class=\"kicker\">Rehearsal of an upgrade</p>\n<h1>Istio {} <span class=\"from\">{}</span> <span class=\"arrow\">to</span> {}</h1>\n\

@@ -65,16 +65,6 @@ impl Scale {
         self.left.plus(Px(u64::try_from(share).unwrap_or(self.width.0)))
     }
 
-    /// Returns the right end.
-    pub(super) fn right(&self) -> Px {
-        self.left.plus(self.width)
-    }
-
-    /// Returns the left end.
-    pub(super) fn left(&self) -> Px {
-        self.left
-    }
-
     /// Returns the times of the ticks.
     pub(super) fn marks(&self) -> Vec<Elapsed> {
         let fits = |step: &u64| self.end / (step * 1000) <= MAX_MARKS;

@@ -84,7 +84,7 @@ fn figure(service: &Service, end: Elapsed) -> String {
          <svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\">\
          <path class=\"area\" d=\"{}\"/>{}<line class=\"desired\" x1=\"0\" y1=\"{}\" x2=\"{WIDTH}\" y2=\"{}\"/></svg></figure>\n",
         short(&name, 300),
-        short(&name, 60),
+        short(&name, 300),
         text(&status),
         text(&status),
         area(service, &scale, &y),

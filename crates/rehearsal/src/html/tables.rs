@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::text::{short, text};
 use super::{many, section};
-use crate::report::{Elapsed, Report, Severity, SpanResult};
+use crate::report::{Elapsed, FindingGroup, Report, Severity, SpanResult, group_findings};
 
 /// Maximum number of rows of a table.
 const MAX_ROWS: usize = 1_000;
@@ -15,24 +15,11 @@ pub(super) fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
         return section("findings", "Findings", "No problems found.", "");
     }
-    let mut body = String::from(
-        "<div class=\"scroll\"><table class=\"findings\"><thead><tr><th>Severity</th><th>Object</th><th>Problem</th><th>Fix</th></tr></thead><tbody>\n",
-    );
-    for finding in report.findings.iter().take(MAX_ROWS) {
-        let (class, mark, word) = match finding.severity {
-            Severity::Error => ("bad", "×", "Error"),
-            Severity::Warning => ("warn", "!", "Warning"),
-            Severity::Info => ("note", "i", "Note"),
-        };
-        let _ = writeln!(
-            body,
-            "<tr><td><span class=\"badge {class}\"><span aria-hidden=\"true\">{mark}</span> {word}</span></td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>",
-            text(&finding.subject),
-            text(&finding.what),
-            text(&finding.remedy)
-        );
+    let mut body = String::new();
+    let mut left = MAX_ROWS;
+    for group in group_findings(&report.findings) {
+        body.push_str(&finding_group(&group, &mut left));
     }
-    body.push_str("</tbody></table></div>\n");
     body.push_str(&omitted(report.findings.len()));
     let count = |severity| {
         report
@@ -48,6 +35,41 @@ pub(super) fn findings(report: &Report) -> String {
         many(count(Severity::Info), "note")
     );
     section("findings", "Findings", &lead, &body)
+}
+
+/// Renders the findings of one kind, at most `left` objects.
+fn finding_group(group: &FindingGroup<'_>, left: &mut usize) -> String {
+    if *left == 0 {
+        return String::new();
+    }
+    let (class, mark, word) = match group.severity {
+        Severity::Error => ("bad", "×", "Error"),
+        Severity::Warning => ("warn", "!", "Warning"),
+        Severity::Info => ("note", "i", "Note"),
+    };
+    let mut out = format!(
+        "<div class=\"finding\"><h3><span class=\"badge {class}\"><span aria-hidden=\"true\">{mark}</span> {word}</span> {} <span class=\"count\">{}</span></h3>\n<ul>\n",
+        group.kind.title(),
+        group.count()
+    );
+    for entry in &group.entries {
+        let _ = write!(out, "<li><p>");
+        for (index, subject) in entry.subjects.iter().take(*left).enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            let _ = write!(out, "{comma}<span class=\"name\">{}</span>", text(subject));
+        }
+        *left = left.saturating_sub(entry.subjects.len());
+        let _ = write!(out, ": {}</p>", text(entry.what));
+        if !entry.remedy.is_empty() {
+            let _ = write!(out, "<p class=\"remedy\">→ {}</p>", text(entry.remedy));
+        }
+        out.push_str("</li>\n");
+        if *left == 0 {
+            break;
+        }
+    }
+    out.push_str("</ul></div>\n");
+    out
 }
 
 /// Renders the number of omitted rows.
@@ -90,7 +112,7 @@ pub(super) fn rest(report: &Report) -> String {
         })
         .collect();
     body.push_str(&fold(
-        "RelabelledNamespace namespaces",
+        "Relabelled namespaces",
         &["Namespace", "From", "To", "At"],
         &rows,
     ));

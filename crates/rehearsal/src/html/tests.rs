@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use super::page;
+use super::Footer;
 use crate::report::{Elapsed, Report, Service, SpanResult, WorkloadSpan};
+
+fn page(report: &Report) -> String {
+    super::page(report, None)
+}
 
 /// Elements without an end tag.
 const VOID: [&str; 2] = ["meta", "!doctype"];
@@ -257,4 +261,39 @@ fn a_short_interruption_is_visible() {
         page.contains("<rect class=\"gap\" x=\"120\" y=\"0\" width=\"3\""),
         "{page}"
     );
+}
+
+#[test]
+fn names_are_never_cut() {
+    let mut report = Report::sample();
+    let name = format!("{}-eu-west-1", "checkout-".repeat(27));
+    for span in &mut report.workloads {
+        span.name.clone_from(&name);
+    }
+    for service in &mut report.services {
+        service.name.clone_from(&name);
+    }
+    let page = page(&report);
+    let shown = count(&page, &format!("/{name}</span>"));
+    assert_eq!(shown, report.workloads.len() + report.services.len());
+}
+
+#[test]
+fn the_footer_names_date_versions_and_command() {
+    let footer = Footer {
+        date: "2026-11-18 13:00 UTC".into(),
+        version: "0.1.0".into(),
+        command: "mainstay rehearse '<b>' --to v1.29.1".into(),
+    };
+    let page = super::page(&Report::sample(), Some(&footer));
+    tags(&page);
+    let (_, foot) = page.split_once("<footer>").unwrap();
+    for text in [
+        "2026-11-18 13:00 UTC",
+        "Mainstay 0.1.0",
+        "v1.28.2 to v1.29.1",
+        "mainstay rehearse &#39;&lt;b&gt;&#39; --to v1.29.1",
+    ] {
+        assert!(foot.contains(text), "{text}: {foot}");
+    }
 }

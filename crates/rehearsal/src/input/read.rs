@@ -8,6 +8,10 @@ use serde_json::Value;
 
 use super::{Input, InputKind, KINDS, trim};
 use crate::error::RehearsalError;
+use crate::unmanaged::has_planes;
+
+/// The kind that a rehearsal cannot do without.
+const ISTIO: &str = "Istio";
 
 /// Page size of list requests: a compromise between the number of requests and the size of a response.
 const PAGE_SIZE: usize = 500;
@@ -30,19 +34,27 @@ struct Metadata {
 /// permission to list Istios there is no rehearsal.
 pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Result<Input, RehearsalError> {
     let (mut objects, mut missing) = (Vec::new(), Vec::new());
+    let mut has_definition = true;
     for kind in &KINDS {
         match list(client, kind).await {
             Ok(items) => objects.extend(items),
-            Err(message) if kind.kind == "Istio" => {
+            Err(ListError::NotServed) if kind.kind == ISTIO => has_definition = false,
+            // A cluster without the definition has no objects of this kind.
+            Err(ListError::NotServed) => {}
+            Err(error) if kind.kind == ISTIO => {
                 return Err(RehearsalError::Cluster {
                     plural: kind.plural,
-                    message,
+                    message: error.to_string(),
                 });
             }
-            Err(message) => missing.push((kind.kind, message)),
+            Err(error) => missing.push((kind.kind, error.to_string())),
         }
     }
     let input = Input::sorted(source, objects)?;
+    // A mesh of another installer needs no definitions.
+    if !has_definition && !has_planes(&input) {
+        return Err(RehearsalError::NoDefinitions { plural: "istios" });
+    }
     Ok(Input {
         missing,
         taken: input.taken.max(Some(now)),
@@ -50,7 +62,21 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
     })
 }
 
-async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, String> {
+/// Why a kind has no objects.
+#[derive(Debug, thiserror::Error)]
+enum ListError {
+    /// The server does not know the kind.
+    #[error("not served by this cluster")]
+    NotServed,
+    /// The message of the server.
+    #[error("{0}")]
+    Rejected(String),
+    /// A request that cannot be built.
+    #[error(transparent)]
+    Request(#[from] http::Error),
+}
+
+async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, ListError> {
     let root = if kind.api_version.contains('/') {
         "/apis"
     } else {
@@ -65,13 +91,7 @@ async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, String> {
             format!("&continue={next}")
         };
         let request = Request::get(format!("{path}?limit={PAGE_SIZE}{token}")).body(Vec::new());
-        let request = request.map_err(|error| error.to_string())?;
-        let page: Page = match client.request(request).await {
-            Ok(page) => page,
-            // A cluster without the definition has no objects of this kind.
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),
-            Err(error) => return Err(message(&error)),
-        };
+        let page: Page = client.request(request?).await.map_err(ListError::from)?;
         items.extend(page.items.into_iter().flatten().map(|item| with_type(item, kind)));
         next = page.metadata.next;
         if next.is_empty() {
@@ -80,10 +100,13 @@ async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, String> {
     }
 }
 
-fn message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+impl From<kube::Error> for ListError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 404 => Self::NotServed,
+            kube::Error::Api(status) => Self::Rejected(status.message.clone()),
+            other => Self::Rejected(other.to_string()),
+        }
     }
 }
 

@@ -49,7 +49,11 @@ pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, Snapshot
     let mut objects = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).map_err(file_error(&file))?;
-        objects.append(&mut parse_trimmed(&text, trim)?);
+        let mut parsed = parse_trimmed(&text, trim).map_err(|source| SnapshotError::InFile {
+            path: file,
+            source: Box::new(source),
+        })?;
+        objects.append(&mut parsed);
     }
     Ok(objects)
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use mainstay_yaml::{Budget, Numbers, Options};
 use serde_json::{Map, Number, Value};
 
-use super::SnapshotError;
+use super::{Place, SnapshotError};
 use crate::tree;
 
 /// Maximum nesting of an object, which is the limit of `serde_json`.
@@ -20,6 +20,9 @@ const MAX_ALIASED_SIZE: usize = 64 << 20;
 const MIN_ITEMS_PER_THREAD: usize = 500;
 /// Maximum number of threads; beyond it, parsing is limited by memory bandwidth.
 const MAX_THREADS: usize = 8;
+
+/// Maximum length of a line that an error quotes, in bytes.
+const MAX_QUOTED_LINE: usize = 64 << 10;
 
 /// Removes the parts of an object that the reader does not need.
 pub type Trim = fn(&mut Value);
@@ -33,13 +36,18 @@ pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
 /// memory together.
 pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
-    for (at, document) in documents(text).into_iter().enumerate() {
+    for (at, range) in documents(text).into_iter().enumerate() {
         let number = at + 1;
+        let document = text.get(range.clone()).unwrap_or_default();
         if let Some(mut items) = split_list(document, trim) {
             objects.append(&mut items);
             continue;
         }
-        let value = parse_whole(document).map_err(|source| SnapshotError::Document { number, source })?;
+        let value = parse_whole(document).map_err(|source| SnapshotError::Document {
+            number,
+            place: locate(text, range.start, (source.at.line, source.at.column)),
+            source,
+        })?;
         match value {
             Value::Null => {}
             Value::Object(_) => {
@@ -47,13 +55,30 @@ pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError
                 unwrap_list(value, &mut objects);
                 objects.iter_mut().skip(first).for_each(trim);
             }
-            _ => return Err(SnapshotError::NoObject { number }),
+            _ => {
+                let blank_lines = document.lines().take_while(|line| line.trim().is_empty());
+                let place = locate(text, range.start, (blank_lines.count() + 1, 1));
+                return Err(SnapshotError::NoObject { number, place });
+            }
         }
     }
     Ok(objects)
 }
 
-fn documents(text: &str) -> Vec<&str> {
+/// Returns the place of a line and column, from 1, of the document that starts at the byte `start`.
+fn locate(text: &str, start: usize, (line, column): (usize, usize)) -> Place {
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count() + line.max(1);
+    let source = text.lines().nth(line - 1).unwrap_or_default();
+    Place {
+        line,
+        column: column.max(1),
+        source: (source.len() <= MAX_QUOTED_LINE).then(|| source.to_owned()),
+    }
+}
+
+/// Returns the ranges of the documents that are not empty.
+fn documents(text: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -65,8 +90,9 @@ fn documents(text: &str) -> Vec<&str> {
         at += line.len();
     }
     all.push(start..at);
-    let documents = all.into_iter().filter_map(|range| text.get(range));
-    documents.filter(|document| !document.trim().is_empty()).collect()
+    let is_empty = |range: &Range<usize>| text.get(range.clone()).is_none_or(|it| it.trim().is_empty());
+    all.retain(|range| !is_empty(range));
+    all
 }
 
 fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
@@ -265,8 +291,8 @@ mod tests {
     /// Parses the whole text without splitting.
     fn whole(text: &str) -> Vec<Value> {
         let mut objects = Vec::new();
-        for document in documents(text) {
-            unwrap_list(parse_document(document).unwrap(), &mut objects);
+        for range in documents(text) {
+            unwrap_list(parse_document(&text[range]).unwrap(), &mut objects);
         }
         objects
     }
@@ -362,6 +388,27 @@ mod tests {
         }
         let list = format!("kind: List\nitems:\n- {}", deep(124));
         assert_eq!(parse(&list).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn errors_have_the_place_in_the_whole_text() {
+        let place = |text: &str| match parse(text).unwrap_err() {
+            SnapshotError::Document { place, .. } | SnapshotError::NoObject { place, .. } => place,
+            other => panic!("{other}"),
+        };
+        let check = |text: &str, line: usize, column: usize, source: &str| {
+            let expected = Place {
+                line,
+                column,
+                source: Some(source.to_owned()),
+            };
+            assert_eq!(place(text), expected, "{text}");
+        };
+        check("a: b\n---\nkind: Pod\n  x: y\n", 4, 4, "  x: y");
+        check("---\n\n- a\n", 3, 1, "- a");
+        check("kind: Pod\na: [b\n", 3, 1, "");
+        let long = format!("kind: Pod\nx: {}: y\n", "z".repeat(MAX_QUOTED_LINE));
+        assert_eq!(place(&long).source, None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     all: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    #[arg(short, long, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
     output: Output,
 
     #[command(flatten)]
@@ -25,8 +25,13 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Output {
+    /// Table
+    #[value(alias = "text")]
     Table,
+    /// JSON
     Json,
+    /// YAML
+    Yaml,
 }
 
 /// Runs the command.
@@ -40,6 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match args.output {
         Output::Table => print(text(&rows).as_bytes()),
         Output::Json => print_json(&json(&rows)),
+        Output::Yaml => print_yaml(&json(&rows)),
     }
 }
 
@@ -118,6 +124,12 @@ fn aliases(row: &Row) -> String {
         .chain(after)
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+fn print_yaml(value: &Value) -> Result<(), CliError> {
+    let text = mainstay_yaml::to_yaml_v2(value);
+    let text = text.map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))?;
+    print(text.as_bytes())
 }
 
 fn print_json(value: &Value) -> Result<(), CliError> {

@@ -35,13 +35,13 @@ pub(super) struct Account {
 
 /// Creates the account with the credential of the kubeconfig, and reads its token.
 pub(super) async fn create(flags: &MemberFlags, namespace: &str) -> Result<Account, CliError> {
-    let config = flags.login()?.config().await?;
+    let (config, origin) = flags.login()?.config().await?;
     let server = flags
         .server
         .clone()
         .unwrap_or_else(|| config.cluster_url.to_string());
     let authorities = config.root_cert.clone();
-    let client = client_for(config)?;
+    let client = client_for(config, origin).await?;
     for object in account_objects(namespace) {
         let path = format!("{}?fieldManager={FIELD_MANAGER}", object_path(&object));
         let sent = call(&client, "PATCH", &path, Some(&object)).await;

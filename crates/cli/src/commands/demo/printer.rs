@@ -1,4 +1,4 @@
-//! Output of the demo: text with the cluster's clock, or JSON lines.
+//! Output of the demo: text with the cluster's clock, JSON lines, or YAML documents.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::commands::migration::progress::{Display, MigrationProgress};
-use crate::commands::revision::Format;
+use crate::commands::revision::{Format, structured};
 use crate::commands::{print, print_styled};
 use crate::error::CliError;
 use crate::ui::style::{FRAME, GOOD, HINT};
 
 /// Prints the demo.
 pub(super) struct Printer {
-    json: bool,
+    format: super::Format,
     speed: f64,
     start: Timestamp,
     started: Instant,
@@ -22,9 +22,9 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new(json: bool, speed: f64, start: Timestamp) -> Self {
+    pub(super) fn new(format: super::Format, speed: f64, start: Timestamp) -> Self {
         Self {
-            json,
+            format,
             speed,
             start,
             started: Instant::now(),
@@ -32,7 +32,12 @@ impl Printer {
         }
     }
 
-    /// Prints a JSON line.
+    /// Whether events are printed as data.
+    fn is_structured(&self) -> bool {
+        self.format != super::Format::Text
+    }
+
+    /// Prints a JSON line or a YAML document.
     fn event(&self, now: Timestamp, event: &str, more: Value) -> Result<(), CliError> {
         let mut line = json!({
             "event": event,
@@ -42,7 +47,11 @@ impl Printer {
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
         }
-        print(format!("{line}\n").as_bytes())
+        let text = match self.format {
+            super::Format::Yaml => format!("---\n{}", structured(&line, Format::Yaml)?),
+            _ => format!("{line}\n"),
+        };
+        print(text.as_bytes())
     }
 
     fn passed(&self, now: Timestamp) -> f64 {
@@ -56,7 +65,7 @@ impl Printer {
 
     /// Prints the introduction.
     pub(super) fn begin(&self, now: Timestamp, words: &str) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, "begin", json!({"speed": self.speed}));
         }
         print_styled(&format!(
@@ -69,7 +78,7 @@ impl Printer {
     pub(super) fn section(&self, now: Timestamp, title: &str) -> Result<(), CliError> {
         let number = self.section.get() + 1;
         self.section.set(number);
-        if self.json {
+        if self.is_structured() {
             return self.event(now, "chapter", json!({"number": number, "title": title}));
         }
         print_styled(&format!("\n{FRAME}{number}. {title}{FRAME:#}\n"))
@@ -77,7 +86,7 @@ impl Printer {
 
     /// Prints a command that a user would run on a real cluster.
     pub(super) fn command(&self, now: Timestamp, command: &str) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, "command", json!({"command": command}));
         }
         print_styled(&format!("{}{HINT}${HINT:#} {command}\n", self.stamp(now)))
@@ -85,7 +94,7 @@ impl Printer {
 
     /// Prints a note.
     pub(super) fn note(&self, now: Timestamp, words: &str) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, "note", json!({"text": words}));
         }
         print_styled(&format!("{}{words}\n", self.stamp(now)))
@@ -101,7 +110,7 @@ impl Printer {
 
     /// Prints the output of a command, or its data.
     pub(super) fn page(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, what, json!({"data": data}));
         }
         let indented = |line: &str| {
@@ -121,7 +130,7 @@ impl Printer {
         display: &mut Display,
         progress: MigrationProgress,
     ) -> Result<(), CliError> {
-        if !self.json {
+        if !self.is_structured() {
             return display.show(&self.stamp(now), progress);
         }
         let data = json!({"data": progress.status});
@@ -133,12 +142,16 @@ impl Printer {
 
     /// Creates a progress display.
     pub(super) fn display(&self) -> Display {
-        Display::new(if self.json { Format::Json } else { Format::Text })
+        Display::new(if self.is_structured() {
+            Format::Json
+        } else {
+            Format::Text
+        })
     }
 
     /// Prints the summary.
     pub(super) fn end(&self, now: Timestamp, words: &str, data: Value) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, "end", data);
         }
         let (passed, wall) = (self.passed(now), self.started.elapsed().as_secs_f64());
@@ -151,7 +164,7 @@ impl Printer {
 
     /// Prints that the demo was interrupted.
     pub(super) fn stopped(&self) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(self.start, "stopped", json!({"clusterSeconds": null}));
         }
         print_styled("\nStopped.\n")

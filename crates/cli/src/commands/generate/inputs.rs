@@ -155,6 +155,7 @@ fn is_pipe(_: &fs::Metadata) -> bool {
 
 fn failed(path: &Path, error: &io::Error) -> CliError {
     CliError::new(Kind::Io, format!("{}: {}", path.display(), reason(error)))
+        .hint("name files or directories that exist and can be read, or `-` for stdin")
 }
 
 /// Returns the system's message without its number.

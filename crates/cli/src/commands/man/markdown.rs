@@ -26,7 +26,8 @@ fn add_section(text: &mut String, command: &Command) {
         let lines = examples.strip_prefix("Examples:\n").unwrap_or(&examples);
         let _ = writeln!(text, "\nExamples:\n\n```text\n{}\n```", unindented(lines));
     }
-    for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
+    let shown = |child: &&Command| !child.is_hide_set() && child.get_name() != "help";
+    for child in command.get_subcommands().filter(shown) {
         add_section(text, child);
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct InputFlags {
     /// Profile, unless a file or --set names one
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Namespace of the control plane: short for --set values.global.istioNamespace=NAME
+    #[arg(short, long, visible_alias = "istio-namespace", value_name = "NAME")]
+    namespace: Option<String>,
     /// Revision of the control plane
     #[arg(short, long, value_name = "NAME")]
     revision: Option<String>,
@@ -158,7 +161,8 @@ impl InputFlags {
     fn read_files(&self) -> Result<Vec<InputFile>, CliError> {
         let stdin = self.filename.iter().position(|name| name == "-");
         if stdin.is_some_and(|at| at + 1 != self.filename.len()) {
-            return Err(CliError::new(Kind::Usage, "-f - must be the last file"));
+            return Err(CliError::new(Kind::Usage, "-f - must be the last file")
+                .hint("name `-f -` after the other files"));
         }
         self.filename.iter().map(|name| read_file(name)).collect()
     }
@@ -191,7 +195,14 @@ impl InputFlags {
 
     /// Reports whether neither files nor settings are given.
     pub(crate) fn is_empty(&self) -> bool {
-        self.filename.is_empty() && self.set.is_empty() && self.profile.is_none()
+        self.filename.is_empty() && self.set.is_empty() && self.profile.is_none() && self.namespace.is_none()
+    }
+
+    /// Returns the settings; an explicit one overrides `--namespace`.
+    fn sets(&self) -> Vec<String> {
+        let namespace = self.namespace.iter();
+        let namespace = namespace.map(|name| format!("values.global.istioNamespace={name}"));
+        namespace.chain(self.set.iter().cloned()).collect()
     }
 
     /// Reports whether `--force` is given.
@@ -218,12 +229,13 @@ impl InputFlags {
             files.insert(0, platform);
         }
         let detected = Some(&defaults.kube_version).filter(|version| !version.is_empty());
-        let named = install_package_path(&files, &self.set).map(PathBuf::from);
+        let sets = self.sets();
+        let named = install_package_path(&files, &sets).map(PathBuf::from);
         let sources = self.sources.open(named)?;
         sources.with_package(|package, version| {
             let request = Request {
                 files,
-                sets: self.set.clone(),
+                sets,
                 revision: self.revision.clone(),
                 force: self.force,
                 gateway_lists: match self.gateway_lists {
@@ -267,7 +279,10 @@ fn profile_file(name: &str) -> InputFile {
 /// Reads an input file, `-` for stdin, within the limit.
 pub(crate) fn read_file(name: &str) -> Result<InputFile, CliError> {
     let mut text = Vec::new();
-    let failed = |error: std::io::Error| CliError::new(Kind::Io, format!("cannot read {name}: {error}"));
+    let failed = |error: std::io::Error| {
+        CliError::new(Kind::Io, format!("cannot read {name}: {error}"))
+            .hint("name an IstioOperator file that exists, or `-` for stdin")
+    };
     let count = if name == "-" {
         std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut text)
     } else {
@@ -277,7 +292,7 @@ pub(crate) fn read_file(name: &str) -> Result<InputFile, CliError> {
     let count = count.map_err(failed)?;
     if count as u64 > MAX_BYTES {
         let message = format!("{name} exceeds {MAX_BYTES} bytes");
-        return Err(CliError::new(Kind::Config, message));
+        return Err(CliError::new(Kind::Config, message).hint("name a smaller file"));
     }
     let name = if name == "-" { "stdin" } else { name };
     Ok(InputFile {

@@ -49,7 +49,7 @@ impl DirectoryPackage {
     pub(crate) fn for_profiles(path: PathBuf, version: &Version) -> Result<Self, CliError> {
         if !path.is_dir() {
             let message = format!("--profiles {}: no such directory", path.display());
-            return Err(CliError::new(Kind::Usage, message));
+            return Err(CliError::new(Kind::Usage, message).hint("name a directory with NAME.yaml files"));
         }
         Ok(Self::new(PathBuf::new(), path, version))
     }

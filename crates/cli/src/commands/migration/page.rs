@@ -51,7 +51,8 @@ pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
     }
     if !preview.batches.is_empty() {
         let mut rows = vec![vec!["BATCH".to_owned(), "WORKLOADS".to_owned()]];
-        for (index, batch) in preview.batches.iter().enumerate() {
+        let batches = preview.batches.iter().enumerate();
+        for (index, batch) in batches.filter(|(_, batch)| !batch.is_empty()) {
             let names: Vec<String> = batch.iter().map(WorkloadKey::to_string).collect();
             rows.push(vec![(index + 1).to_string(), names.join(" ")]);
         }

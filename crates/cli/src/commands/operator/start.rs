@@ -77,7 +77,7 @@ pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
     }
     if !directory.is_dir() {
         let message = format!("--resource-directory {}: no such directory", directory.display());
-        return Err(CliError::new(Kind::Usage, message));
+        return Err(CliError::new(Kind::Usage, message).hint("name a directory with VERSION/charts"));
     }
     tracing::info!(directory = %directory.display(), "using filesystem resources");
     Ok(Arc::new(embedded.with_directory(Origin::Directory, directory)?))

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use mainstay_rehearsal::Report;
 use mainstay_rehearsal::report::{
-    Batch, Change, Elapsed, Finding, Method, Outcome, PhaseKind, Severity, SpanResult,
+    Batch, Change, Elapsed, FindingGroup, Method, Outcome, PhaseKind, Severity, SpanResult, Verdict,
+    group_findings,
 };
 
 use crate::ui::style::{ERROR, FRAME, GOOD, WARNING};
@@ -36,16 +37,12 @@ fn many(count: usize, one: &str, more: &str) -> String {
 
 fn summary(report: &Report) -> String {
     let (upgrade, totals) = (&report.upgrade, &report.totals);
-    let errors = report
-        .findings
-        .iter()
-        .any(|finding| finding.severity == Severity::Error);
-    let (style, word) = match report.outcome {
-        Outcome::Completed if errors => (WARNING, "completes with errors"),
-        Outcome::Completed => (GOOD, "completes"),
-        Outcome::Failed => (ERROR, "fails"),
-        Outcome::NothingMoves => (WARNING, "moves no workload"),
-        Outcome::Unfinished => (ERROR, "does not complete"),
+    let (style, word) = match report.verdict() {
+        Verdict::Completes => (GOOD, "completes"),
+        Verdict::CompletesWithErrors => (WARNING, "completes with errors"),
+        Verdict::Fails => (ERROR, "fails"),
+        Verdict::NothingMoves => (WARNING, "moves no workload"),
+        Verdict::DoesNotComplete => (ERROR, "does not complete"),
     };
     let mut out = format!(
         "{style}The upgrade {word}{style:#}: Istio {} from {} to {}, {}\n",
@@ -87,29 +84,39 @@ fn findings(report: &Report, wide: bool, out: &mut String) {
         (Severity::Warning, WARNING, "Warnings"),
         (Severity::Info, FRAME, "Notes"),
     ] {
-        let found: Vec<&Finding> = report
-            .findings
+        let groups = group_findings(&report.findings);
+        let mut found = groups
             .iter()
-            .filter(|finding| finding.severity == severity)
-            .collect();
-        let heading = format!("{style}{word}{style:#}");
-        section(&found, &heading, wide, out);
+            .filter(|group| group.severity == severity)
+            .peekable();
+        if found.peek().is_some() {
+            let _ = writeln!(out, "\n{style}{word}{style:#}");
+        }
+        found.for_each(|group| section(group, wide, out));
     }
 }
 
-fn section(found: &[&Finding], heading: &str, wide: bool, out: &mut String) {
-    if found.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n{heading}");
+/// Formats the findings of one kind: equal ones once, with all their objects.
+fn section(group: &FindingGroup<'_>, wide: bool, out: &mut String) {
     let max = if wide { usize::MAX } else { MAX_FINDINGS };
-    for finding in found.iter().take(max) {
-        let _ = writeln!(out, "  {}: {}", finding.subject, table::one_line(&finding.what));
-        if !finding.remedy.is_empty() {
-            let _ = writeln!(out, "    → {}", table::one_line(&finding.remedy));
+    let _ = writeln!(
+        out,
+        "  {FRAME}{} ({}){FRAME:#}",
+        group.kind.title(),
+        group.count()
+    );
+    for entry in group.entries.iter().take(max) {
+        let listed = entry.subjects.iter().take(max).copied();
+        let mut subjects = listed.collect::<Vec<_>>().join(", ");
+        if entry.subjects.len() > max {
+            let _ = write!(subjects, ", … {} more (-o wide)", entry.subjects.len() - max);
+        }
+        let _ = writeln!(out, "    {subjects}: {}", table::one_line(entry.what));
+        if !entry.remedy.is_empty() {
+            let _ = writeln!(out, "      → {}", table::one_line(entry.remedy));
         }
     }
-    more(found.len(), max, out);
+    more(group.entries.len(), max, out);
 }
 
 fn more(count: usize, shown: usize, out: &mut String) {

@@ -11,7 +11,10 @@ use crate::flag_value::duration;
 
 /// Reads a YAML file of `namespace/name: 30s` or `never`.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Option<Duration>>, CliError> {
-    let invalid = |why: &str| CliError::new(Kind::Usage, format!("{}: {why}", path.display()));
+    let invalid = |why: &str| {
+        CliError::new(Kind::Usage, format!("{}: {why}", path.display()))
+            .hint("write lines such as `shop/cart: 30s` or `shop/cart: never`")
+    };
     let text = std::fs::read_to_string(path).map_err(|error| invalid(&error.to_string()))?;
     let parsed = mainstay_yaml::parse(&text, &mainstay_yaml::Budget::default())
         .map_err(|error| invalid(&chain(&error)))?;

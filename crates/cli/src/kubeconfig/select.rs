@@ -1,0 +1,172 @@
+//! Selects a context of the kubeconfig files, with errors that name the file, its contexts and the remedy.
+
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use crate::error::{CliError, Kind, chain};
+use crate::ui::table::one_line;
+
+const SELECT_HINT: &str = "select a cluster with --kubeconfig or $KUBECONFIG";
+const NO_CLUSTER_HINT: &str =
+    "select a cluster with --kubeconfig or $KUBECONFIG, or run `mainstay sandbox` to start a simulated one";
+
+/// Kubeconfig files that exist, merged.
+pub(super) struct Files {
+    merged: Kubeconfig,
+    names: String,
+}
+
+/// Reads `named`, or the files of `$KUBECONFIG`, or `~/.kube/config`. Returns `None` if none is named and the
+/// default does not exist.
+pub(super) fn files(named: Option<&Path>) -> Result<Option<Files>, CliError> {
+    if let Some(path) = named {
+        return read(&[path.to_owned()]).map(Some);
+    }
+    let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let mut paths: Vec<PathBuf> = std::env::split_paths(&listed)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    if !paths.is_empty() {
+        // Like kubectl: files of the list that do not exist are skipped, unless none does.
+        if paths.iter().any(|path| path.exists()) {
+            paths.retain(|path| path.exists());
+        }
+        return read(&paths).map(Some);
+    }
+    match default_path().filter(|path| path.exists()) {
+        Some(path) => read(&[path]).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn default_path() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".kube/config"))
+}
+
+fn read(paths: &[PathBuf]) -> Result<Files, CliError> {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let mut merged = Kubeconfig::default();
+    for path in paths {
+        let next = Kubeconfig::read_from(path).map_err(|error| unreadable(path, error))?;
+        merged = merged.merge(next).map_err(|error| unreadable(path, error))?;
+    }
+    Ok(Files {
+        merged,
+        names: names.join(":"),
+    })
+}
+
+fn unreadable(path: &Path, error: KubeconfigError) -> CliError {
+    let (what, cause, hint) = match error {
+        KubeconfigError::ReadConfig(cause, _) => ("read", cause.to_string(), SELECT_HINT),
+        KubeconfigError::Parse(cause) => (
+            "parse",
+            first_line(&cause.to_string()),
+            "fix the file, or name another one with --kubeconfig",
+        ),
+        other => (
+            "use",
+            chain(&other),
+            "fix the file, or name another one with --kubeconfig",
+        ),
+    };
+    let cause = one_line(&cause);
+    CliError::new(
+        Kind::Cluster,
+        format!("cannot {what} kubeconfig {}: {cause}", path.display()),
+    )
+    .hint(hint)
+}
+
+/// The parser draws a picture of the source below the message; a kubeconfig may contain credentials.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+impl Files {
+    /// Returns the configuration of a context, or of the current one.
+    pub(super) async fn select(self, context: Option<&str>) -> Result<(Config, String), CliError> {
+        let name = self.context_name(context)?;
+        let origin = format!("context {name:?} of kubeconfig {}", self.names);
+        self.check_context(&name, &origin)?;
+        let options = KubeConfigOptions {
+            context: Some(name),
+            ..KubeConfigOptions::default()
+        };
+        match Config::from_custom_kubeconfig(self.merged, &options).await {
+            Ok(config) => Ok((config, origin)),
+            Err(error) => {
+                let cause = one_line(&chain(&error));
+                Err(
+                    CliError::new(Kind::Cluster, format!("cannot use {origin}: {cause}"))
+                        .hint("fix the kubeconfig, or select another context with --context"),
+                )
+            }
+        }
+    }
+
+    fn context_name(&self, context: Option<&str>) -> Result<String, CliError> {
+        let current = self.merged.current_context.as_deref();
+        let name = context.or(current).filter(|name| !name.is_empty());
+        name.map(str::to_owned).ok_or_else(|| {
+            let message = format!("kubeconfig {} sets no current context", self.names);
+            self.wrong_context(message)
+        })
+    }
+
+    /// Checks that the context, its cluster and the server's address exist.
+    fn check_context(&self, name: &str, origin: &str) -> Result<(), CliError> {
+        let context = self.merged.contexts.iter().find(|it| it.name == name);
+        let Some(context) = context.and_then(|it| it.context.as_ref()) else {
+            let message = format!("context {name:?} does not exist in kubeconfig {}", self.names);
+            return Err(self.wrong_context(message));
+        };
+        let cluster = self.merged.clusters.iter().find(|it| it.name == context.cluster);
+        let server = cluster.and_then(|it| it.cluster.as_ref()?.server.as_deref());
+        let problem = match (cluster, server) {
+            (None, _) => format!(
+                "{origin} names cluster {:?}, which does not exist",
+                context.cluster
+            ),
+            (_, None | Some("")) => format!("cluster {:?} of {origin} has no server", context.cluster),
+            _ => return Ok(()),
+        };
+        Err(CliError::new(Kind::Cluster, problem)
+            .hint("add it with `kubectl config set-cluster`, or select another context with --context"))
+    }
+
+    /// An error that lists the contexts that exist.
+    fn wrong_context(&self, message: String) -> CliError {
+        let names: Vec<&str> = self.merged.contexts.iter().map(|it| it.name.as_str()).collect();
+        if names.is_empty() {
+            let message = format!("kubeconfig {} has no contexts", self.names);
+            return CliError::new(Kind::Cluster, message).hint(SELECT_HINT);
+        }
+        let listed = names.join(", ");
+        CliError::new(Kind::Cluster, format!("{message} (contexts: {listed})"))
+            .hint("select one of them with --context, or another file with --kubeconfig")
+    }
+}
+
+/// Returns the configuration of a pod.
+pub(super) fn service_account(context: Option<&str>) -> Result<(Config, String), CliError> {
+    let default = default_path().map_or_else(
+        || "the home directory is unknown".to_owned(),
+        |path| format!("{} does not exist", path.display()),
+    );
+    if let Some(context) = context {
+        let message = format!("cannot select context {context:?}: $KUBECONFIG is not set and {default}");
+        return Err(CliError::new(Kind::Cluster, message).hint(SELECT_HINT));
+    }
+    match Config::incluster() {
+        Ok(config) => Ok((config, "the pod's service account".to_owned())),
+        Err(_) => Err(CliError::new(
+            Kind::Cluster,
+            format!("no cluster is configured: $KUBECONFIG is not set, {default} and this is not a pod"),
+        )
+        .hint(NO_CLUSTER_HINT)),
+    }
+}

@@ -1,0 +1,46 @@
+# Functions for `<!-- setup: … -->` comments: what exists before a page begins. Sourced by every page's shell.
+
+# Runs the operator as a process beside the sandbox, whose Deployments run nothing.
+start_operator_process() {
+  POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false \
+    --metrics-bind-address=0 --health-probe-bind-address=0 > .operator.log 2>&1 &
+}
+
+# Installs the definitions, and runs the operator.
+start_operator() {
+  mainstay crds install > /dev/null
+  kubectl get namespace sail-operator > /dev/null 2>&1 || kubectl create namespace sail-operator > /dev/null
+  start_operator_process
+}
+
+# Creates the namespace `shop` with two injected Deployments and a Service.
+run_application() {
+  kubectl create namespace shop
+  kubectl label namespace shop istio-injection=enabled
+  kubectl -n shop create deployment cart --image=nginx --replicas=2
+  kubectl -n shop create deployment catalog --image=nginx --replicas=2
+  kubectl -n shop expose deployment cart --port=80
+  kubectl -n shop rollout status deployment/cart --timeout=60s
+  kubectl -n shop rollout status deployment/catalog --timeout=60s
+}
+
+# Creates an Istio 1.28.2 called `default` with workload migration, and an application on it.
+start_mesh() {
+  start_operator
+  kubectl create namespace istio-system
+  kubectl apply -f - <<'END'
+apiVersion: sailoperator.io/v1
+kind: Istio
+metadata: {name: default}
+spec:
+  version: v1.28.2
+  namespace: istio-system
+  updateStrategy:
+    type: RevisionBased
+    inactiveRevisionDeletionGracePeriodSeconds: 30
+    workloadMigration: {strategy: Batched, batched: {batchSize: 2, delayBetweenBatches: 1s}}
+END
+  kubectl wait --for=condition=Ready istio/default --timeout=120s
+  kubectl wait --for=condition=Reconciled istiorevisiontag/default --timeout=60s
+  run_application
+}

@@ -1,0 +1,36 @@
+//! The outcome of a rehearsal in one word, for the terminal and the HTML page.
+
+use super::{Outcome, Report, Severity};
+
+/// The outcome together with what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every workload migrates, and no finding is an error.
+    Completes,
+    /// The upgrade ends, but workloads fail or Services are interrupted.
+    CompletesWithErrors,
+    /// The control plane fails, or the migration stops before its end.
+    Fails,
+    /// No workload moves.
+    NothingMoves,
+    /// The upgrade had not finished at the time limit.
+    DoesNotComplete,
+}
+
+impl Report {
+    /// Returns the verdict.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let totals = &self.totals;
+        let is_finished = totals.migrated + totals.failed + totals.skipped >= totals.workloads;
+        let has_errors = self.findings.iter().any(|it| it.severity == Severity::Error);
+        match self.outcome {
+            Outcome::Completed if has_errors => Verdict::CompletesWithErrors,
+            Outcome::Completed => Verdict::Completes,
+            Outcome::Failed if totals.migrated > 0 && is_finished => Verdict::CompletesWithErrors,
+            Outcome::Failed => Verdict::Fails,
+            Outcome::NothingMoves => Verdict::NothingMoves,
+            Outcome::Unfinished => Verdict::DoesNotComplete,
+        }
+    }
+}
