@@ -185,6 +185,7 @@ pub const PEERS: &[Peer] = &[
         module: "packaging",
         package: "./packaging",
         stamps: &[],
+        tags: "",
     },
 ];
 

@@ -180,7 +180,11 @@ fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
         let before = fleet.writes();
         pass(&mut fleet, RELISTS).await;
         Outcome {
-            end: fleet.clusters.values().map(final_state).collect(),
+            end: fleet
+                .clusters
+                .values()
+                .map(|cluster| final_state(cluster))
+                .collect(),
             start,
             finish,
             late_writes: fleet.writes() - before,

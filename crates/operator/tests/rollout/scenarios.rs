@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use mainstay_harness::cluster_secret;
-use mainstay_operator::delivery::MetricResult;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;

@@ -93,6 +93,7 @@ impl FindingKind {
             Self::Tag => "Tags",
             Self::Held => "The migration is on hold",
             Self::NotPruned => "The old revision stays",
+            Self::NotManaged => "Control planes without an operator",
             Self::MissingInput => "Missing input",
             Self::Supposition => "Assumptions",
         }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::account::{self, object_path, reference};
 use super::check::{Checked, findings_text, inspect};
-use super::list::label;
 use super::member::{MemberFlags, credential_name};
 use crate::commands::revision::{Format, structured};
 use crate::commands::rollout::api::{Delivery, FIELD_MANAGER, ScopeFlags, call, failed, merge};
@@ -39,7 +38,7 @@ pub(super) struct Args {
     member: MemberFlags,
 
     /// Label of the Cluster, for placements; can be repeated
-    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = crate::flag_value::label)]
     labels: Vec<(String, String)>,
 
     /// Create a ServiceAccount in the cluster, with the role that the operator needs, and store its token

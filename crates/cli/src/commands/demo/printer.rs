@@ -102,7 +102,7 @@ impl Printer {
 
     /// Prints a line of a command's output, or its data.
     pub(super) fn line(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
-        if self.json {
+        if self.is_structured() {
             return self.event(now, what, json!({"data": data}));
         }
         print_styled(&format!("{}{text}\n", self.stamp(now)))

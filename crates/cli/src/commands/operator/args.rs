@@ -65,7 +65,7 @@ pub(super) struct Args {
     pub(super) delivery: bool,
 
     /// Run the controller for IstioOperator resources if its definition is installed
-    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::flag_value::go_bool, value_name = "BOOL")]
     pub(super) istio_operator: bool,
 
     /// Only IstioOperators of this revision, `default` for those without one [default: all]
