@@ -177,8 +177,9 @@ async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&s
         let mut forged = owner.clone();
         forged["uid"] = json!("00000000-0000-0000-0000-000000000001");
         denied(host, &with_owner(&object(own), &forged), expected).await;
-        let allowed = host.apply(Some(ACCOUNT), &with_owner(&object(own), owner));
-        allowed.await.unwrap();
+        host.apply(Some(ACCOUNT), &with_owner(&object(own), owner))
+            .await
+            .unwrap();
         count += 1;
     }
     let mut ztunnel = owners.cni.clone();
