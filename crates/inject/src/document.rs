@@ -45,7 +45,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// The failure with more consequences; of two alike, `earlier`.
+    /// The failure with more consequences; of two equal ones, `earlier`.
     fn or(self, earlier: Option<Self>) -> Self {
         match (self, earlier) {
             (Self::Edit(finding), None | Some(Self::Value(_))) => Self::Edit(finding),

@@ -219,7 +219,7 @@ mod tests {
         text.map(|text| String::from_utf8(text.clone()).unwrap())
     }
 
-    fn check_alike(text: &str, options: &Options) -> Treated {
+    fn check_equal(text: &str, options: &Options) -> Treated {
         let whole = as_whole(text.as_bytes(), options);
         let pieces = in_pieces(text.as_bytes(), options).expect(text);
         assert_eq!(
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn check(text: &str, options: &Options) {
-        let whole = check_alike(text, options);
+        let whole = check_equal(text, options);
         if whole.reports.iter().any(|report| report.action == Action::Failed) {
             return;
         }
@@ -312,19 +312,19 @@ mod tests {
             let spec = text
                 .replacen("spec:\n", "spec: &s\n", 1)
                 .replace("spec: {runtimeClassName: other}", "spec: *s");
-            check_alike(&spec, &Options::default());
+            check_equal(&spec, &Options::default());
             let merged = text
                 .replacen("spec:\n", "spec: &s\n", 1)
                 .replace("{runtimeClassName: other}", "{<<: *s}");
-            check_alike(&merged, &Options::default());
+            check_equal(&merged, &Options::default());
             let containers = text
                 .replacen("- name: app", "- &c name: app", 1)
                 .replace("{name: app}", "*c");
-            check_alike(&containers, &Options::default());
+            check_equal(&containers, &Options::default());
             let whole = text
                 .replacen("- apiVersion", &format!("- &i\n{indent}  apiVersion"), 1)
                 .replacen("- kind: Pod", &format!("- *i\n{indent}- kind: Pod"), 1);
-            check_alike(&whole, &Options::default());
+            check_equal(&whole, &Options::default());
         }
     }
 
@@ -335,7 +335,7 @@ mod tests {
         let user = "{apiVersion: v1, kind: Pod, metadata: {name: q}, spec: *s}";
         for items in [vec![pod, &shared, user, pod], vec![&shared, pod, pod, user, user]] {
             let text = format!("{{kind: List, apiVersion: v1, items: [{}]}}\n", items.join(", "));
-            check_alike(&text, &Options::default());
+            check_equal(&text, &Options::default());
         }
     }
 
@@ -344,20 +344,20 @@ mod tests {
         let options = Options::default();
         let two = list(&[ITEMS[0], ITEMS[5], ITEMS[0], ITEMS[4]], 0, false, false);
         // One object fails; one has no value; earlier lines were edited.
-        check_alike(
+        check_equal(
             &two.replacen("containers:\n", "containers: 7\n    x:\n", 1),
             &options,
         );
-        check_alike(&two.replace("runtimeClassName: other", "<<: 1"), &options);
+        check_equal(&two.replace("runtimeClassName: other", "<<: 1"), &options);
         let injected = shown(as_whole(two.as_bytes(), &options).text.as_ref()).unwrap();
         let edited = injected.replacen("  - name: contrast-initializer", "  - name: x", 1);
         assert_ne!(injected, edited);
-        check_alike(&edited, &options);
+        check_equal(&edited, &options);
         let away = Options {
             mode: Mode::Uninject,
             ..options
         };
-        check_alike(&edited, &away);
+        check_equal(&edited, &away);
     }
 
     #[test]
@@ -374,11 +374,11 @@ mod tests {
         let last = two.replacen("name: app", "name: &x app", 1);
         none(&format!("{last}metadata: {{name: *x}}\n"));
         none(&two.replace("# head", &format!("# {}", "x".repeat(two.len()))));
-        check_alike(
+        check_equal(
             &two.replacen("- apiVersion", "-\n  apiVersion", 2),
             &Options::default(),
         );
-        check_alike(&two.replace("name: app", "name: &x app"), &Options::default());
-        check_alike(&two.replace("name: app", "name: !!str app"), &Options::default());
+        check_equal(&two.replace("name: app", "name: &x app"), &Options::default());
+        check_equal(&two.replace("name: app", "name: !!str app"), &Options::default());
     }
 }

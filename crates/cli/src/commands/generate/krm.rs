@@ -2,11 +2,10 @@
 //! the list are kept, because orchestrators compare them.
 
 mod config;
-mod frame;
 mod results;
 
 use mainstay_inject::{Action, InjectError, Options, Outcome, run};
-use mainstay_yaml::{Budget, parse_spanned};
+use mainstay_yaml::{Budget, Document, parse_spanned};
 
 use super::args::{Args, ReportFormat};
 use super::inputs::{Input, Source};
@@ -19,7 +18,6 @@ use super::text_report::{self, Wording};
 use crate::commands;
 use crate::error::{CliError, Kind};
 use config::{ConfigError, Configured};
-use frame::Frame;
 use results::{Item, KrmResult};
 
 /// Response to the orchestrator.
@@ -48,33 +46,28 @@ pub(super) fn respond(inputs: &[Input], args: &Args, options: &Options) -> Optio
     else {
         return None;
     };
-    if !(piped && head.ended && holds(&head.text, b"ResourceList")) {
-        return None;
-    }
-    let frame = Frame::new(&head.text);
-    if !is_resource_list(frame.short()) {
-        return None;
-    }
-    let items = results::items(&head.text);
+    let list = resource_list(&head.text).filter(|_| piped && head.ended)?;
+    let items = results::items(&list);
     let function = Function {
         text: &head.text,
-        frame: &frame,
         items: &items,
         args,
     };
     Some(function.respond(inputs, options))
 }
 
-/// Reports whether `text` is a single `ResourceList`.
-fn is_resource_list(text: &[u8]) -> bool {
-    let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
-    let [document] = documents.as_slice() else {
-        return false;
-    };
+/// Parses `text` if it is a single `ResourceList`.
+fn resource_list(text: &[u8]) -> Option<Document<'_>> {
+    if !holds(text, b"ResourceList") {
+        return None;
+    }
+    let mut documents = parse_spanned(text, &Budget::default()).ok()?;
+    let document = documents.pop().filter(|_| documents.is_empty())?;
     let is =
-        |key, wanted: fn(&str) -> bool| results::scalar(document, document.find(&[key])).is_some_and(wanted);
-    is("kind", |kind| kind == "ResourceList")
-        && is("apiVersion", |it| it.starts_with("config.kubernetes.io/"))
+        |key, wanted: fn(&str) -> bool| results::scalar(&document, document.find(&[key])).is_some_and(wanted);
+    let ours = is("kind", |kind| kind == "ResourceList")
+        && is("apiVersion", |it| it.starts_with("config.kubernetes.io/"));
+    ours.then_some(document)
 }
 
 /// Reports whether `text` contains `word`.
@@ -94,7 +87,6 @@ enum FunctionError {
 /// A call of the function.
 struct Function<'a> {
     text: &'a [u8],
-    frame: &'a Frame<'a>,
     items: &'a [Item],
     args: &'a Args,
 }
@@ -127,7 +119,7 @@ impl Function<'_> {
         inputs: &[Input],
         options: &Options,
     ) -> Result<(Outcome<'_>, Configured), FunctionError> {
-        let mut configured = config::configured(self.frame.short(), options, self.args.keep_going)?;
+        let mut configured = config::configured(self.text, options, self.args.keep_going)?;
         let options = &mut configured.options;
         options.coordinator_namespace = parallel::coordinator_namespace(inputs, options);
         let outcome = run(self.text, options)?;

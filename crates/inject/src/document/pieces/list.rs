@@ -167,8 +167,8 @@ impl<'t> List<'t> {
     pub(super) fn items_of<'n>(&self, piece: &Piece, composed: &Composed, new: &'n [u8]) -> Option<&'n [u8]> {
         if piece.context.is_empty() {
             let end = new.len().checked_sub(composed.tail)?;
-            let ends_alike = new.get(end..) == composed.text.get(composed.text.len() - composed.tail..);
-            let items = new.get(..end).filter(|_| ends_alike)?;
+            let same_end = new.get(end..) == composed.text.get(composed.text.len() - composed.tail..);
+            let items = new.get(..end).filter(|_| same_end)?;
             return items.strip_prefix(self.head());
         }
         let outline = outline(new, "items", &Budget::default()).ok()??;

@@ -1,17 +1,12 @@
 //! Results of a KRM function: converts reports and inserts them into the list's text.
 
 use std::fmt::Write as _;
-use std::ops::Range;
 
 use mainstay_inject::{Action, Report};
-use mainstay_yaml::{
-    Budget, Document, Map, Node, NodeId, NodeKind, Outline, OutlineItem, Span, Value, outline, parse_map,
-    parse_spanned,
-};
+use mainstay_yaml::{Budget, Document, Map, Node, NodeId, NodeKind, Span, Value, parse_map, parse_spanned};
 use serde::Serialize;
 
 use super::action_message;
-use super::frame::{self, Frame};
 use crate::commands::generate::json_report::severity;
 
 /// A result.
@@ -65,7 +60,7 @@ impl KrmResult {
 
 /// An item's position in the list and its file.
 pub(super) struct Item {
-    range: Range<usize>,
+    span: Span,
     file: Option<FileRef>,
 }
 
@@ -76,52 +71,21 @@ const INDEXES: [&str; 2] = [
     "config.kubernetes.io/index",
 ];
 
-/// Returns the items of a list, parsed one at a time if none of them refers to others.
-pub(super) fn items(text: &[u8]) -> Vec<Item> {
-    let outline = outline(text, "items", &Budget::default()).ok().flatten();
-    let separate = outline.filter(|outline| outline.references.is_empty());
-    let separate = separate.and_then(|outline| {
-        let items = outline.items.iter();
-        items.map(|item| separate_item(text, &outline, item)).collect()
-    });
-    separate.unwrap_or_else(|| items_of_whole(text))
-}
-
-fn separate_item(text: &[u8], outline: &Outline, item: &OutlineItem) -> Option<Item> {
-    let range = item.start..item.end;
-    let own = if outline.flow {
-        range.clone()
-    } else {
-        frame::item_lines(text, item, item.end)?
-    };
-    let documents = parse_spanned(text.get(own)?, &Budget::default()).ok()?;
-    let document = documents.first()?;
-    let root = document.root()?;
-    let id = match &document.node(root)?.kind {
-        NodeKind::List { items, .. } if !outline.flow => *items.first()?,
-        _ => root,
-    };
-    let file = file(document, id);
-    Some(Item { range, file })
-}
-
-fn items_of_whole(text: &[u8]) -> Vec<Item> {
-    let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
-    let Some(list) = documents.first() else {
-        return Vec::new();
-    };
+/// Returns the items of a list.
+pub(super) fn items(list: &Document<'_>) -> Vec<Item> {
     let node = list.find(&["items"]).and_then(|id| list.node(id));
     let Some(NodeKind::List { items, .. }) = node.map(|node| &node.kind) else {
         return Vec::new();
     };
-    let item = |id: &NodeId| {
-        let span = list.node(*id)?.span;
-        Some(Item {
-            range: span.start.offset..span.end.offset,
-            file: file(list, *id),
+    items
+        .iter()
+        .filter_map(|id| {
+            Some(Item {
+                span: list.node(*id)?.span,
+                file: file(list, *id),
+            })
         })
-    };
-    items.iter().filter_map(item).collect()
+        .collect()
 }
 
 fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
@@ -150,7 +114,7 @@ pub(super) fn scalar<'a>(document: &'a Document<'_>, id: Option<NodeId>) -> Opti
 pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult> {
     let item = items
         .iter()
-        .find(|item| item.range.contains(&report.place.offset));
+        .find(|item| (item.span.start.offset..item.span.end.offset).contains(&report.place.offset));
     let resource_ref = ResourceRef {
         api_version: report.api_version.clone(),
         kind: report.kind.clone(),
@@ -193,12 +157,6 @@ pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
     if results.is_empty() {
         return Some(text.to_vec());
     }
-    let frame = Frame::new(text);
-    let new = insert_into(frame.short(), results)?;
-    frame.with_items(new)
-}
-
-fn insert_into(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
     let documents = parse_spanned(text, &Budget::default()).ok()?;
     let document = documents.first()?;
     let new = match document.find(&["results"]).and_then(|id| document.node(id)) {
