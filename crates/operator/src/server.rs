@@ -156,13 +156,12 @@ async fn respond(request: Request<Incoming>, reviewer: Reviewer) -> ServerRespon
         return rejected("the review is not JSON");
     };
     // Rendering takes a while.
-    match tokio::task::spawn_blocking(move || reviewer(&review)).await {
-        Ok(response) => text(StatusCode::OK, JSON, response.to_string()),
-        Err(_) => {
-            let message = "internal error: the review panicked\n";
-            text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, message.into())
-        }
+    let outcome = tokio::task::spawn_blocking(move || reviewer(&review)).await;
+    if let Ok(response) = outcome {
+        return text(StatusCode::OK, JSON, response.to_string());
     }
+    let message = "internal error: the review panicked\n";
+    text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, message.into())
 }
 
 async fn start(

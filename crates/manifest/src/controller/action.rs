@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(metadata: serde_json::Value, filter: Option<&str>, expected: ControllerAction) {
+    fn check(metadata: &serde_json::Value, filter: Option<&str>, expected: ControllerAction) {
         let object = json!({"metadata": metadata, "spec": {"revision": "canary"}});
         let operator: IstioOperator = serde_json::from_value(object.clone()).unwrap();
         assert_eq!(decide_action(&operator, filter), expected, "{object}");
@@ -50,15 +50,19 @@ mod tests {
     fn the_finalizer_comes_first_and_goes_last() {
         let finalizers = json!(["istio-finalizer.install.istio.io"]);
         let deleted = json!("2026-01-01T00:00:00Z");
-        check(json!({}), None, ControllerAction::AddFinalizer);
-        check(json!({"finalizers": finalizers}), None, ControllerAction::Install);
+        check(&json!({}), None, ControllerAction::AddFinalizer);
         check(
-            json!({"finalizers": finalizers, "deletionTimestamp": deleted}),
+            &json!({"finalizers": finalizers}),
+            None,
+            ControllerAction::Install,
+        );
+        check(
+            &json!({"finalizers": finalizers, "deletionTimestamp": deleted}),
             None,
             ControllerAction::Uninstall,
         );
         check(
-            json!({"deletionTimestamp": deleted}),
+            &json!({"deletionTimestamp": deleted}),
             None,
             ControllerAction::Ignore,
         );
@@ -68,19 +72,19 @@ mod tests {
     fn an_ignored_resource_changes_nothing_and_can_be_deleted() {
         let annotations = json!({"install.istio.io/ignoreReconcile": "true"});
         check(
-            json!({"annotations": annotations}),
+            &json!({"annotations": annotations}),
             None,
             ControllerAction::Ignore,
         );
         let finalizers = json!(["istio-finalizer.install.istio.io"]);
         check(
-            json!({"annotations": annotations, "finalizers": finalizers, "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+            &json!({"annotations": annotations, "finalizers": finalizers, "deletionTimestamp": "2026-01-01T00:00:00Z"}),
             None,
             ControllerAction::Release,
         );
         let other = json!({"install.istio.io/ignoreReconcile": "false"});
         check(
-            json!({"annotations": other}),
+            &json!({"annotations": other}),
             None,
             ControllerAction::AddFinalizer,
         );
@@ -88,8 +92,8 @@ mod tests {
 
     #[test]
     fn the_filter_selects_one_revision() {
-        check(json!({}), Some("canary"), ControllerAction::AddFinalizer);
-        check(json!({}), Some("stable"), ControllerAction::Ignore);
-        check(json!({}), Some("default"), ControllerAction::Ignore);
+        check(&json!({}), Some("canary"), ControllerAction::AddFinalizer);
+        check(&json!({}), Some("stable"), ControllerAction::Ignore);
+        check(&json!({}), Some("default"), ControllerAction::Ignore);
     }
 }

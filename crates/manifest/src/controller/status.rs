@@ -363,6 +363,7 @@ mod tests {
 
     #[test]
     fn the_worst_component_decides() {
+        use InstallState::{Error, Healthy, Reconciling, Updating};
         let check = |states: &[InstallState], expected: InstallState| {
             let rows = states.iter().enumerate().map(|(number, state)| {
                 let row = ComponentStatus {
@@ -373,7 +374,6 @@ mod tests {
             });
             assert_eq!(roll_up(&rows.collect()), expected);
         };
-        use InstallState::{Error, Healthy, Reconciling, Updating};
         check(&[], Healthy);
         check(&[Healthy, Reconciling], Reconciling);
         check(&[Reconciling, Updating, Healthy], Updating);

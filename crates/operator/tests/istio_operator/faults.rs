@@ -1,5 +1,5 @@
-//! The fault matrix: each scenario with a fault at every call of the controller, compared with the run without
-//! faults.
+//! The fault matrix: each scenario with a fault at every call of the controller, compared with the run
+//! without faults.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

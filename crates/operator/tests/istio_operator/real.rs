@@ -4,8 +4,9 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
     clippy::print_stdout,
-    reason = "a panic is how a test fails"
+    reason = "a panic is how a test fails, and values become parts of objects"
 )]
 
 #[path = "scenarios.rs"]
