@@ -27,6 +27,8 @@ pub struct Observed {
     pub gateways: Vec<Value>,
     /// Namespace of the operator.
     pub operator_namespace: String,
+    /// `IstioOperators` of the in-cluster operator.
+    pub operators: Vec<Value>,
 }
 
 /// Kinds of components.

@@ -41,10 +41,10 @@ pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use generate::{ComponentObjects, Rendered, configuration, generate};
 pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
-    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, NetworkSettings, ObjectDifference, ObjectSelector,
-    Overlap, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest, UpgradeRequest,
-    check_network, check_upgrade, compare_objects_of, compare_values, deactivate, decide_default_tag, find_overlaps,
-    is_end_of_life, tag_objects,
+    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, NetworkSettings, ObjectDifference,
+    ObjectSelector, Overlap, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest,
+    UpgradeRequest, check_network, check_upgrade, compare_objects_of, compare_values, deactivate,
+    decide_default_tag, find_overlaps, is_end_of_life, tag_objects,
 };
 pub use merge::{install_package_path, select};
 pub use object::{Object, compare_objects};

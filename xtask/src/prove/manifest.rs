@@ -139,6 +139,15 @@ const COUNTED: &[Counted] = &[
         least: 250,
     },
     Counted {
+        claim: "in-cluster operator: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "what_the_in_cluster_operator",
+        mark: "adopted from the in-cluster operator: ",
+        goal: "at least 50, all equal",
+        least: 50,
+    },
+    Counted {
         claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
         package: "mainstay-adopt",
         test: "adoption",
@@ -213,6 +222,15 @@ pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
 }
 
 impl Counted {
+    /// Number of cases that the test runs; `None` if it always runs all.
+    fn cases(&self, kills: usize) -> Option<usize> {
+        match self.test {
+            "install" => Some(kills),
+            "conversion" => Some(self.least),
+            _ => None,
+        }
+    }
+
     fn program(&self) -> ProgramName {
         ProgramName {
             package: self.package,
@@ -227,7 +245,11 @@ fn run_test(counted: &Counted, kills: usize) -> anyhow::Result<(usize, usize)> {
         command
             .arg("--nocapture")
             .args((!counted.filter.is_empty()).then_some(counted.filter))
-            .envs((counted.test == "install").then(|| ("MAINSTAY_CASES", kills.to_string())));
+            .envs(
+                counted
+                    .cases(kills)
+                    .map(|cases| ("MAINSTAY_CASES", cases.to_string())),
+            );
     })?;
     let run = runs.first().context("the test did not run")?;
     let line = run.output.lines().find_map(|line| line.split_once(counted.mark));

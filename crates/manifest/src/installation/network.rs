@@ -45,25 +45,50 @@ fn conflicts(settings: &NetworkSettings, has_cni: bool, has_ztunnel: bool) -> Ve
     let direct = "it sends traffic to pods past the proxies";
     let balancing = "bpfConnectTimeLoadBalancing";
     if let Some(value) = settings.calico(balancing).filter(|value| *value != "Disabled") {
-        warn("Calico", format!("{balancing}={value}"), direct, &format!("{balancing}=Disabled"));
+        warn(
+            "Calico",
+            format!("{balancing}={value}"),
+            direct,
+            &format!("{balancing}=Disabled"),
+        );
     }
     let enabled = "bpfConnectTimeLoadBalancingEnabled";
     if settings.calico(enabled) == Some("true") {
-        warn("Calico", format!("{enabled}=true"), direct, &format!("{enabled}=false"));
+        warn(
+            "Calico",
+            format!("{enabled}=true"),
+            direct,
+            &format!("{enabled}=false"),
+        );
     }
     if has_cni && settings.cilium("cni-exclusive") == "true" {
         let effect = "it overwrites the configuration of Istio's CNI plugin";
-        warn("Cilium", "cni-exclusive=true".to_owned(), effect, "cni-exclusive=false");
+        warn(
+            "Cilium",
+            "cni-exclusive=true".to_owned(),
+            effect,
+            "cni-exclusive=false",
+        );
     }
     if has_ztunnel && settings.cilium("enable-bpf-masquerade") == "true" {
         let effect = "health checks of pods in ambient mode fail";
-        warn("Cilium", "enable-bpf-masquerade=true".to_owned(), effect, "enable-bpf-masquerade=false");
+        warn(
+            "Cilium",
+            "enable-bpf-masquerade=true".to_owned(),
+            effect,
+            "enable-bpf-masquerade=false",
+        );
     }
     if settings.cilium("bpf-lb-sock-hostns-only") != "true" {
         for setting in ["bpf-lb-sock=true", "kube-proxy-replacement=strict"] {
             let (key, value) = setting.split_once('=').unwrap_or_default();
             if settings.cilium(key) == value {
-                warn("Cilium", setting.to_owned(), direct, "bpf-lb-sock-hostns-only=true");
+                warn(
+                    "Cilium",
+                    setting.to_owned(),
+                    direct,
+                    "bpf-lb-sock-hostns-only=true",
+                );
             }
         }
     }
@@ -77,20 +102,28 @@ mod tests {
     fn check(calico: &[(&str, &str)], cilium: &[(&str, &str)], expected: &[&str]) {
         let map = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter();
-            pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+            pairs
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect()
         };
         let settings = NetworkSettings {
             calico: map(calico),
             cilium: map(cilium),
         };
-        let found: Vec<String> = conflicts(&settings, true, true).into_iter().map(|one| one.message).collect();
+        let found: Vec<String> = conflicts(&settings, true, true)
+            .into_iter()
+            .map(|one| one.message)
+            .collect();
         assert_eq!(found, expected);
     }
 
     #[test]
     fn settings_that_conflict_are_reported() {
         check(
-            &[("bpfConnectTimeLoadBalancing", "TCP"), ("bpfConnectTimeLoadBalancingEnabled", "true")],
+            &[
+                ("bpfConnectTimeLoadBalancing", "TCP"),
+                ("bpfConnectTimeLoadBalancingEnabled", "true"),
+            ],
             &[],
             &[
                 "Calico has bpfConnectTimeLoadBalancing=TCP: it sends traffic to pods past the proxies",
@@ -117,7 +150,10 @@ mod tests {
     #[test]
     fn compatible_settings_are_not_reported() {
         check(
-            &[("bpfConnectTimeLoadBalancing", "Disabled"), ("bpfConnectTimeLoadBalancingEnabled", "false")],
+            &[
+                ("bpfConnectTimeLoadBalancing", "Disabled"),
+                ("bpfConnectTimeLoadBalancingEnabled", "false"),
+            ],
             &[
                 ("cni-exclusive", "false"),
                 ("bpf-lb-sock", "true"),
