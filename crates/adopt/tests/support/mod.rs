@@ -63,8 +63,8 @@ impl World {
         world
     }
 
-    /// Names and uids of all ready pods and `ReplicaSets` in the namespace, once every one of `workloads` Deployments has
-    /// a ready pod and the controllers have seen all changes.
+    /// Names and uids of all pods and `ReplicaSets`, once there are `workloads` Deployments, all of them are
+    /// ready, and the controllers have seen all changes.
     pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
         let begin = std::time::Instant::now();
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
