@@ -42,8 +42,8 @@ impl ChartRelease<'_> {
         let mut request = Request::new(DIALECT);
         let values = self.values.iter();
         request.values = values.map(|(key, value)| (key.clone(), yaml(value))).collect();
-        request.render.release.name = self.name.to_owned();
-        request.render.release.namespace = self.namespace.to_owned();
+        self.name.clone_into(&mut request.render.release.name);
+        self.namespace.clone_into(&mut request.render.release.namespace);
         request.render.release.is_upgrade = self.is_upgrade;
         if let Ok(kube_version) = KubeVersion::parse(self.kube_version, DIALECT) {
             request.render.capabilities = Capabilities {

@@ -256,8 +256,8 @@ fn same_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static str
 /// Settings of the CNI plugin that injection templates read.
 const INJECTED_CNI: [&str; 2] = ["enabled", "provider"];
 
-/// Values of the injector that differ only in settings of the CNI plugin's chart: an `IstioOperator` passes the values
-/// of all charts to istiod.
+/// Values of the injector that differ only in settings of the CNI plugin's chart: an `IstioOperator` passes
+/// the values of all charts to istiod.
 fn same_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Option<&'static str> {
     let parse = |value: Option<&Value>| {
         let mut values = serde_json::from_str::<Value>(value?.as_str()?).ok()?;

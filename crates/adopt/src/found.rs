@@ -27,6 +27,8 @@ pub struct Observed {
     pub gateways: Vec<Value>,
     /// Namespace of the operator.
     pub operator_namespace: String,
+    /// `IstioOperators` of the in-cluster operator.
+    pub operators: Vec<Value>,
 }
 
 /// Kinds of components.
@@ -163,8 +165,8 @@ fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Compon
     }
 }
 
-/// The release whose manifest contains an object that no operator manages. A Deployment that was handed to Helm has no
-/// annotations of Helm until the next upgrade.
+/// The release whose manifest contains an object that no operator manages. A Deployment that was handed to
+/// Helm has no annotations of Helm until the next upgrade.
 fn release_with<'a>(observed: &'a Observed, object: &Value) -> Option<&'a HelmRelease> {
     if matches!(Installer::from_object(object), Installer::Operator { .. }) {
         return None;

@@ -1,6 +1,7 @@
 //! Converts configurations of one installer to another, and compares what both render. Pure.
 //!
-//! `IstioOperator` files become custom resources; charts of Helm become custom resources or an `IstioOperator`.
+//! `IstioOperator` files become custom resources; charts of Helm become custom resources or an
+//! `IstioOperator`.
 
 mod comments;
 pub(crate) mod compare;

@@ -105,6 +105,7 @@ impl Session {
             values: found.values,
             gateways: found.gateways,
             operator_namespace: self.settings.operator_namespace.clone(),
+            operators: found.operators,
         };
         Ok((observed, found.secrets_error))
     }
@@ -135,6 +136,7 @@ impl Session {
                 }),
             }
         }
+        adoption.left.extend(observed.operators.iter().map(left_operator));
         adoption.hide_releases(&observed);
         Ok(adoption)
     }
@@ -480,6 +482,21 @@ impl Adoption {
             }
             self.hidden.push(release.clone());
         }
+    }
+}
+
+/// The in-cluster operator would install its resource again, and deleting it would delete the mesh.
+fn left_operator(object: &Value) -> Left {
+    let text = |at: &str| mainstay_cluster::installer::text(object, at);
+    Left {
+        what: format!(
+            "IstioOperator {}/{}",
+            text("/metadata/namespace"),
+            text("/metadata/name")
+        ),
+        reason: "scale the Deployment of the in-cluster operator to 0 before the adoption; afterwards remove the finalizer of \
+                 this resource and delete it"
+            .to_owned(),
     }
 }
 

@@ -463,8 +463,8 @@ fn flat(mut values: Values) -> Values {
     values
 }
 
-/// Adds the marks that Helm adds when it applies. Those of a Deployment are left to the next `helm upgrade`, which
-/// finds it in the manifest of the release: a change of its annotations is a new generation.
+/// Adds the marks that Helm adds when it applies. Those of a Deployment are left to the next `helm upgrade`,
+/// which finds it in the manifest of the release: a change of its annotations is a new generation.
 fn mark(object: &mut Value, source: &Source, has_annotations: bool) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return;

@@ -1,5 +1,5 @@
-//! A chart that contains several charts of Istio: istioctl renders all components of a namespace with the same
-//! release name, so that one release of Helm must contain them.
+//! A chart that contains several charts of Istio: istioctl renders all components of a namespace with the
+//! same release name, so that one release of Helm must contain them.
 
 use mainstay_api::Values;
 use mainstay_catalog::derive::Files;

@@ -22,8 +22,8 @@ use table::Leftover;
 /// Incremented when a change of the code (not of a table) changes the derived files.
 const ENGINE: u32 = 1;
 
-/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module, and
-/// the add-ons from those below `samples/`.
+/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module,
+/// and the add-ons from those below `samples/`.
 pub fn derive_installer(source: &Files, version: &Version) -> Result<Files, CatalogError> {
     relocate(source)
         .and_then(|files| edited(files, table::INSTALLER, version))

@@ -175,3 +175,41 @@ fn stdin_must_be_the_last_file() {
         err(&output)
     );
 }
+
+#[test]
+fn charts_of_helm_are_converted_with_their_comments() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("istiod.yaml");
+    std::fs::write(
+        &file,
+        "# two zones\nautoscaleMin: 2\nglobal:\n  logAsJson: true # for the collector\n",
+    )
+    .unwrap();
+    let values = format!("istiod={}", file.display());
+    let version = ["--istio-version", "1.29.1"];
+    let migrate = |more: &[&str]| run(&[&["manifest", "migrate"], more, &version].concat(), "");
+    let output = migrate(&["--helm-values", &values]);
+    assert!(output.status.success(), "{}", err(&output));
+    let text = out(&output);
+    let operator = text.split_once("---\n").unwrap().1;
+    assert_eq!(
+        operator,
+        "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: minimal\n  values:\n    \
+         defaultRevision: default\n    global:\n      logAsJson: true # for the collector\n    pilot:\n      # two zones\n      \
+         autoscaleMin: 2\n"
+    );
+    let from_directory = migrate(&["--helm-release", &directory.path().to_string_lossy()]);
+    assert_eq!(out(&from_directory), text.as_str(), "{}", err(&from_directory));
+    let sail = migrate(&["--helm-values", &values, "--to", "sail"]);
+    assert!(sail.status.success(), "{}", err(&sail));
+    assert!(out(&sail).contains("kind: Istio\n"), "{}", out(&sail));
+    assert!(
+        out(&sail).contains("      # two zones\n      autoscaleMin: 2\n"),
+        "{}",
+        out(&sail)
+    );
+    let wrong = migrate(&["--helm-values", "pilot=x.yaml"]);
+    assert!(err(&wrong).contains("expected CHART=FILE"), "{}", err(&wrong));
+    let none = migrate(&["--to", "istio-operator"]);
+    assert!(err(&none).contains("needs charts of Helm"), "{}", err(&none));
+}

@@ -21,6 +21,8 @@ const NODE_AGENTS: [&str; 2] = [
     "labelSelector=k8s-app%3Distio-cni-node",
     "labelSelector=app.kubernetes.io%2Fname%3Dztunnel",
 ];
+/// Resources of the in-cluster operator.
+const OPERATORS: &str = "/apis/install.istio.io/v1alpha1/istiooperators";
 /// Gateways carry the label `istio` in their pod template only, so that all Deployments are read.
 const GATEWAY_LABEL: &str = "/spec/template/metadata/labels/istio";
 
@@ -41,6 +43,8 @@ pub struct Leftovers {
     pub gateways: Vec<Value>,
     /// Why Helm's releases are unknown.
     pub secrets_error: Option<String>,
+    /// `IstioOperators` of the in-cluster operator that Istio had until 1.23.
+    pub operators: Vec<Value>,
 }
 
 /// Reads the control planes, node agents, gateways and Helm releases of a cluster.
@@ -67,6 +71,9 @@ pub async fn read_leftovers(client: &Client) -> Result<Leftovers, WriteError> {
         );
     }
     found.values = read_values(client, &found.deployments).await?;
+    // Without the definition there are none.
+    let operators = list::<Value>(client, OPERATORS, "", Listed::Whole).await;
+    found.operators = operators.unwrap_or_default();
     match list::<Value>(client, "/api/v1/secrets", HELM_RELEASES, Listed::Whole).await {
         Ok(secrets) => found.secrets = secrets,
         Err(error) => found.secrets_error = Some(error.message),

@@ -1,5 +1,6 @@
 //! Decisions about installations that need no cluster: the plan of components, the order in which they start,
-//! the eligibility of an upgrade, overlapping webhooks, network plugins, revision tags and differences between objects.
+//! the eligibility of an upgrade, overlapping webhooks, network plugins, revision tags and differences
+//! between objects.
 
 mod difference;
 mod eligibility;

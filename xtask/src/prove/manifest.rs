@@ -141,6 +141,15 @@ const COUNTED: &[Counted] = &[
         least: 250,
     },
     Counted {
+        claim: "in-cluster operator: adopted without a new generation, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "what_the_in_cluster_operator",
+        mark: "adopted from the in-cluster operator: ",
+        goal: "at least 50, all equal",
+        least: 50,
+    },
+    Counted {
         claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
         package: "mainstay-adopt",
         test: "adoption",
@@ -207,11 +216,13 @@ fn kill_points(counted: &Counted, quick: bool) -> Option<usize> {
     }
 }
 
-/// Returns the environment variable that sets the share of a test.
+/// Returns the environment variable that sets the share of a test; `None` if it always runs all cases.
 fn share(counted: &Counted, quick: bool) -> Option<(&'static str, String)> {
-    let kills = kill_points(counted, quick).map(|kills| ("MAINSTAY_CASES", kills.to_string()));
-    let is_faults = counted.test == controller::SIMULATED;
-    kills.or_else(|| is_faults.then(|| ("MAINSTAY_MATRIX", controller::faults(quick).to_owned())))
+    match counted.test {
+        "conversion" => Some(("MAINSTAY_CASES", counted.least.to_string())),
+        controller::SIMULATED => Some(("MAINSTAY_MATRIX", controller::faults(quick).to_owned())),
+        _ => kill_points(counted, quick).map(|kills| ("MAINSTAY_CASES", kills.to_string())),
+    }
 }
 
 /// Returns the test programs that the quick proof runs as a whole.

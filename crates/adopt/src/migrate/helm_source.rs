@@ -1,4 +1,4 @@
-//! Charts of Istio with the values that a user gives Helm: from values files, umbrella charts and releases.
+//! Charts of Istio with the values of a user: from values files, umbrella charts and releases.
 
 use mainstay_api::{Values, names};
 use mainstay_catalog::{Catalog, Flavour, Version};

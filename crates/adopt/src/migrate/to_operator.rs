@@ -196,7 +196,7 @@ impl Conversion<'_> {
         let operator = configuration(&request).ok()?;
         let operator = crate::text::json(mainstay_yaml::Value::Map(operator));
         let mut spec = operator.get("spec")?.as_object().cloned()?;
-        // The engine tells istiod whether the component is enabled, unless a value does.
+        // The engine sets this value to whether the component is enabled, unless the user sets it.
         let has_cni = self.sources.iter().any(|source| source.chart == HelmChart::Cni);
         put(&mut spec, &["values", "pilot", "cni", "enabled"], has_cni.into());
         Some(spec)

@@ -19,8 +19,8 @@ pub(super) struct HelmFlags {
     /// Values that Helm installs a chart with: base, istiod, cni, ztunnel or gateway (repeatable)
     #[arg(long, value_name = "CHART=FILE", conflicts_with_all = ["helm_release", "from_cluster"])]
     helm_values: Vec<String>,
-    /// Secrets of Helm releases in a file or directory (`-` for stdin), a directory with CHART.yaml files of values, or a
-    /// chart that depends on charts of Istio
+    /// Secrets of Helm releases in a file or directory (`-` for stdin), a directory with CHART.yaml files of
+    /// values, or a chart that depends on charts of Istio
     #[arg(long, value_name = "PATH", conflicts_with = "from_cluster")]
     helm_release: Option<PathBuf>,
     /// Read the Helm releases of the cluster
