@@ -75,12 +75,14 @@ pub(crate) async fn every_kill_converges() {
             .iter()
             .zip(&end)
             .filter_map(|(one, other)| one.difference(other));
-        if let Some(difference) = differences.next() {
-            wrong.push(format!(
-                "{:?} at write {write} of {revision}: {difference}",
-                CRASH_FAULTS[fault]
-            ));
-        }
+        let difference = differences.next();
+        let outcome = difference.as_deref().unwrap_or("as without a kill");
+        let line = format!(
+            "{:?} at write {write} of {revision}: {outcome}",
+            CRASH_FAULTS[fault]
+        );
+        println!("kill {} of {kills}: {line}", number + 1);
+        wrong.extend(difference.map(|_| line));
     }
     println!(
         "servers kills: {kills} rollouts of {} or {} writes to 3 servers, {hits} operators killed ({} before, {} during, {} after a write), {} ended as without a kill",

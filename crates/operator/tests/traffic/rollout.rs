@@ -208,17 +208,21 @@ impl Canary {
         self.mesh.note(&what);
     }
 
-    /// Sends enough requests to measure a share, and remembers when.
+    /// Waits for enough requests to measure a share, and records the time range.
     async fn measure(&mut self, number: u32, weight: u32) {
         self.mesh.pass(PROPAGATION).await;
-        let begin = self.load.as_ref().unwrap().elapsed();
-        let time = Duration::from_secs(1) * needed_requests(weight) / RATE;
-        self.mesh.pass(time).await;
-        let end = self.load.as_ref().unwrap().elapsed();
+        let load = self.load.as_ref().unwrap();
+        let (begin, needed) = (load.elapsed(), needed_requests(weight));
+        let end = load.completed() + needed as usize;
+        self.mesh
+            .until("enough requests", 120, async |_| {
+                (load.completed() >= end).then_some(())
+            })
+            .await;
         self.windows.push(Window {
             revision: revision(number),
             weight,
-            range: begin..end,
+            range: begin..load.elapsed(),
         });
     }
 

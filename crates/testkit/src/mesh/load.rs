@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct Load {
     stop: Arc<AtomicBool>,
+    completed: Arc<AtomicUsize>,
     workers: Vec<JoinHandle<Vec<Sample>>>,
     begin: Instant,
 }
@@ -45,6 +46,7 @@ impl Load {
     #[must_use]
     pub fn start(address: SocketAddr, per_second: u32) -> Self {
         let (stop, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
+        let completed = Arc::new(AtomicUsize::new(0));
         let between = Duration::from_secs(1) / per_second.max(1);
         let workers = (0..WORKERS)
             .map(|number| {
@@ -54,11 +56,23 @@ impl Load {
                     offset: between * number,
                     stride: between * WORKERS,
                     stop: Arc::clone(&stop),
+                    completed: Arc::clone(&completed),
                 };
                 std::thread::spawn(move || worker.run())
             })
             .collect();
-        Self { stop, workers, begin }
+        Self {
+            stop,
+            completed,
+            workers,
+            begin,
+        }
+    }
+
+    /// Number of completed requests.
+    #[must_use]
+    pub fn completed(&self) -> usize {
+        self.completed.load(Ordering::Relaxed)
     }
 
     /// Time since the start.
@@ -94,6 +108,7 @@ struct Worker {
     offset: Duration,
     stride: Duration,
     stop: Arc<AtomicBool>,
+    completed: Arc<AtomicUsize>,
 }
 
 impl Worker {
@@ -114,6 +129,7 @@ impl Worker {
                 failure,
                 response,
             });
+            self.completed.fetch_add(1, Ordering::Relaxed);
             due += self.stride;
         }
         samples
@@ -178,13 +194,14 @@ impl Results {
         self.sent() as f64 / last.as_secs_f64().max(1.0)
     }
 
-    /// Share of the requests due in a time range that an application served, and their number. Failed
+    /// Share of the requests completed in a time range that an application served, and their number. Failed
     /// requests count.
     #[must_use]
     pub fn share(&self, range: &Range<Duration>, application: &str) -> (f64, usize) {
-        let due = || self.0.iter().filter(|sample| range.contains(&sample.due));
-        let served = due().filter(|sample| sample.response.starts_with(application));
-        let all = due().count();
+        let is_within = |sample: &&Sample| range.contains(&(sample.due + sample.latency));
+        let completed = || self.0.iter().filter(is_within);
+        let served = completed().filter(|sample| sample.response.starts_with(application));
+        let all = completed().count();
         (served.count() as f64 / all.max(1) as f64, all)
     }
 
@@ -246,6 +263,7 @@ mod tests {
         ]);
         results.0[2].response = "app-2".to_owned();
         let range = |from, to| Duration::from_millis(from)..Duration::from_millis(to);
+        // Completed at 3, 19, 21 and 31 ms.
         assert_eq!(results.share(&range(0, 30), "app-1"), (1.0 / 3.0, 3));
         assert_eq!(results.share(&range(10, 40), "app-2"), (1.0 / 3.0, 3));
         assert_eq!(results.share(&range(50, 60), "app-1"), (0.0, 0));
