@@ -46,7 +46,7 @@ pub(super) fn package(version: &str, architecture: &str, files: &[Entry]) -> any
 fn documents(version: &str) -> anyhow::Result<[Entry; 4]> {
     let changes = fs::read(repository_root().join("CHANGELOG.md"))?;
     let log = format!(
-        "mainstay ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {MAINTAINER}  Thu, 01 Jan 1970 00:00:00 +0000\n"
+        "mainstay ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {MAINTAINER}  Thu, 01 Jan 2026 00:00:00 +0000\n"
     );
     let directory = "./usr/share/doc/mainstay";
     Ok([
@@ -61,7 +61,7 @@ fn documents(version: &str) -> anyhow::Result<[Entry; 4]> {
 fn copyright() -> String {
     format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: mainstay\nSource: {HOME}\n\n\
-         Files: *\nCopyright: The Mainstay authors\nLicense: Apache-2.0\n\n\
+         Files: *\nCopyright: 2026 The Mainstay authors\nLicense: Apache-2.0\n\n\
          License: Apache-2.0\n On Debian systems, the complete text of the license is in\n /usr/share/common-licenses/Apache-2.0.\n"
     )
 }

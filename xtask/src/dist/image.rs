@@ -87,7 +87,7 @@ impl Image<'_> {
 
     fn config(&self, layer: &str) -> Value {
         json!({
-            "created": "1970-01-01T00:00:00Z",
+            "created": "2026-01-01T00:00:00Z",
             "architecture": self.architecture,
             "os": "linux",
             "config": {
@@ -104,7 +104,7 @@ impl Image<'_> {
                 },
             },
             "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
-            "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "cargo xtask dist"}],
+            "history": [{"created": "2026-01-01T00:00:00Z", "created_by": "cargo xtask dist"}],
         })
     }
 

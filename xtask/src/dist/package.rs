@@ -7,6 +7,9 @@ use flate2::Compression;
 use flate2::GzBuilder;
 use sha2::{Digest, Sha256};
 
+/// The time of every file: 2026-01-01. Debian rejects files without a time.
+const TIME: u64 = 1_767_225_600;
+
 /// A file of an archive.
 #[derive(Clone)]
 pub(crate) struct Entry {
@@ -68,7 +71,7 @@ fn header(mode: u32, size: u64, kind: tar::EntryType) -> tar::Header {
     header.set_entry_type(kind);
     header.set_mode(mode);
     header.set_size(size);
-    header.set_mtime(0);
+    header.set_mtime(TIME);
     header.set_uid(0);
     header.set_gid(0);
     header

@@ -49,7 +49,7 @@ pub(super) fn service_version(sources: &Sources) -> anyhow::Result<Value> {
                 "capabilities": "Seamless Upgrades",
                 "categories": "Integration & Delivery, Networking, Security",
                 "containerImage": image_reference(),
-                "createdAt": "1970-01-01T00:00:00Z",
+                "createdAt": "2026-01-01T00:00:00Z",
                 "description": SUMMARY,
                 "operators.operatorframework.io/internal-objects": serde_json::to_string(&internal)?,
                 "repository": REPOSITORY,
@@ -79,7 +79,8 @@ pub(super) fn service_version(sources: &Sources) -> anyhow::Result<Value> {
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><path d="M32 6v52M32 8 10 56h44z" fill="none" stroke="#1d5a8a" stroke-width="5" stroke-linejoin="round"/></svg>"##;
 
 fn description(installable: &[String]) -> String {
-    let versions: String = installable.iter().map(|name| format!("- {name}\n")).collect();
+    let line = |name: &String| format!("- {name}\n");
+    let versions: String = installable.iter().map(line).collect();
     format!(
         "{SUMMARY}. Takes the Sail Operator's resources as they are.\n\nThis version of the operator contains the charts of these Istio \
          versions and aliases:\n\n{versions}\nSee {REPOSITORY} for documentation."

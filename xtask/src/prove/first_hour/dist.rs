@@ -19,7 +19,7 @@ use super::super::row::{Row, RowKind};
 
 /// A claim about the files.
 struct Claim {
-    claim: &'static str,
+    text: &'static str,
     goal: &'static str,
     /// Returns the figure and whether it meets the goal.
     check: fn(&Release) -> anyhow::Result<(String, bool)>,
@@ -27,12 +27,12 @@ struct Claim {
 }
 
 const fn correct(
-    claim: &'static str,
+    text: &'static str,
     goal: &'static str,
     check: fn(&Release) -> anyhow::Result<(String, bool)>,
 ) -> Claim {
     Claim {
-        claim,
+        text,
         goal,
         check,
         kind: RowKind::Correctness,
@@ -80,7 +80,7 @@ const FULL: &[Claim] = &[
         binary::is_reproducible,
     ),
     Claim {
-        claim: "dist: start-up and size",
+        text: "dist: start-up and size",
         goal: "below 50 ms and 60 MiB",
         check: binary::start_up,
         kind: RowKind::Performance,
@@ -117,9 +117,9 @@ impl Claim {
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };
         match (outcome, self.kind) {
-            (Ok((figure, holds)), RowKind::Correctness) => Row::correct(self.claim, figure, self.goal, holds),
-            (Ok((figure, holds)), RowKind::Performance) => Row::fast(self.claim, figure, self.goal, holds),
-            (Err(error), kind) => Row::not_measured(self.claim, self.goal, kind, &error),
+            (Ok((figure, holds)), RowKind::Correctness) => Row::correct(self.text, figure, self.goal, holds),
+            (Ok((figure, holds)), RowKind::Performance) => Row::fast(self.text, figure, self.goal, holds),
+            (Err(error), kind) => Row::not_measured(self.text, self.goal, kind, &error),
         }
     }
 }

@@ -101,11 +101,13 @@ fn describe(change: &AliasChange, version: &Version) -> String {
 
 /// Returns one digest of all archives.
 fn digest(pulled: &[Pulled]) -> String {
-    let lines: String = pulled
-        .iter()
-        .map(|one| format!("{} {}\n", one.chart, one.digest))
-        .collect();
-    format!("sha256:{}", sha256(lines.as_bytes()))
+    format!("sha256:{}", sha256(digests(pulled).as_bytes()))
+}
+
+/// Returns each chart and the digest of its archive, one per line.
+fn digests(pulled: &[Pulled]) -> String {
+    let line = |one: &Pulled| format!("{} {}\n", one.chart, one.digest);
+    pulled.iter().map(line).collect()
 }
 
 fn other_charts(version: &Version, found: &str, expected: &str) -> CliError {
@@ -133,11 +135,7 @@ fn flavours(
 
 /// Returns the source file that is stored with the charts.
 fn provenance(address: &str, pulled: &[Pulled]) -> String {
-    let lines = pulled.iter().map(|one| format!("{} {}\n", one.chart, one.digest));
-    std::iter::once(format!("{address}\n"))
-        .chain(lines)
-        .collect::<Vec<_>>()
-        .concat()
+    format!("{address}\n{}", digests(pulled))
 }
 
 fn names(flavours: &[(Flavour, mainstay_catalog::derive::Files)]) -> String {
