@@ -7,7 +7,7 @@ mod crds;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -25,8 +25,10 @@ const MDBOOK: Tool = Tool {
 };
 
 /// Settings of the book.
-const BOOK: &str =
-    "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\n";
+const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n";
+
+/// Tables that fit phones, and start at the left like the text.
+const STYLE: &str = include_str!("docs/book.css");
 
 /// The table of contents, without the generated pages of kinds.
 const SUMMARY: &str = include_str!("docs/summary.txt");
@@ -44,8 +46,25 @@ const TOP_PAGES: &[(&str, &str)] = &[
 /// Directories with the CRDs that are installed.
 const DEFINITIONS: &[&str] = &["deploy/chart/crds", "deploy/delivery", "deploy/istio-operator"];
 
-/// Assembles the sources, checks their links and builds the book; returns the number of pages.
-pub(crate) fn run() -> anyhow::Result<usize> {
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// Generate the reference of commands with this binary instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+/// Builds the book with a new binary, or with the one that is named.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let binary = match &arguments.binary {
+        Some(binary) => binary.clone(),
+        None => build::mainstay_binary(Profile::Dev)?,
+    };
+    build(&binary).map(drop)
+}
+
+/// Assembles the sources, checks their links and builds the book; returns the number of pages. `binary`
+/// prints the reference of commands.
+pub(crate) fn build(binary: &Path) -> anyhow::Result<usize> {
     let root = repository_root();
     let directory = root.join("target/docs");
     let source = directory.join("src");
@@ -54,9 +73,10 @@ pub(crate) fn run() -> anyhow::Result<usize> {
     }
     fs::create_dir_all(source.join("reference"))?;
     fs::write(directory.join("book.toml"), BOOK)?;
+    fs::write(directory.join("book.css"), STYLE)?;
     fs::write(source.join("SUMMARY.md"), SUMMARY)?;
     copy_pages(&root, &source)?;
-    write_references(&root, &source)?;
+    write_references(&root, &source, binary)?;
     check_links(&source)?;
     build_book(&directory)?;
     let summary = fs::read_to_string(source.join("SUMMARY.md"))?;
@@ -130,9 +150,9 @@ fn link(target: &str, directory: &str) -> String {
 }
 
 /// Writes the references of commands and custom resources.
-fn write_references(root: &Path, source: &Path) -> anyhow::Result<()> {
+fn write_references(root: &Path, source: &Path, binary: &Path) -> anyhow::Result<()> {
     let directory = source.join("reference");
-    let status = Command::new(build::mainstay_binary(Profile::Dev)?)
+    let status = Command::new(binary)
         .args(["man", "--format", "markdown"])
         .arg(&directory)
         .status()

@@ -64,7 +64,7 @@ enum Task {
     /// Build the files of a release
     Dist(dist::Arguments),
     /// Build the documentation as a book into `target/docs`, with the generated references
-    Docs,
+    Docs(docs::Arguments),
     /// Compare `mainstay template` with the real helm, byte for byte
     Parity(parity::Arguments),
     /// Run a proof and print one row per claim
@@ -108,7 +108,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Advisories => deny::check_advisories(),
         Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist(arguments) => dist::run(&arguments),
-        Task::Docs => docs::run().map(drop),
+        Task::Docs(arguments) => docs::run(&arguments),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),

@@ -1,5 +1,5 @@
-//! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`, and takes a
-//! screenshot of a rehearsal's report, `docs/images/rehearsal.png`.
+//! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`, and takes
+//! a screenshot of a rehearsal's report, `docs/images/rehearsal.png`.
 //!
 //! The lines are stacked in one tall group that moves up whenever a line is printed, so the image is animated
 //! in a browser without scripts.
@@ -20,6 +20,12 @@ use crate::build::Profile;
 
 /// Width of the recorded terminal.
 const COLUMNS: usize = 100;
+
+/// The report, below the repository's root.
+const REPORT: &str = "target/upgrade.html";
+
+/// Removes what does not fit into the README.
+const CUT: &str = "document.querySelectorAll('#services, #changes, #details').forEach(it => it.remove())";
 
 /// Window of the screenshot.
 const REPORT_VIEW: View = View {
@@ -59,19 +65,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Rehearses an upgrade of `docs/examples/cluster.yaml` and takes a screenshot of the report.
 fn photograph(binary: &Path) -> anyhow::Result<()> {
     let root = repository_root();
-    let directory = tempfile::tempdir()?;
-    let page = directory.path().join("report.html");
+    let page = root.join(REPORT);
+    fs::create_dir_all(page.parent().context("a path in target")?)?;
     let status = Command::new(binary)
         .args(["rehearse", "--to", "v1.29.1", "--fail-on", "never"])
         .args(["--snapshot", "docs/examples/cluster.yaml"])
-        .args(["--readiness", "docs/examples/readiness.yaml", "--report"])
-        .arg(&page)
+        .args(["--readiness", "docs/examples/readiness.yaml", "--report", REPORT])
         .current_dir(&root)
         .stdout(Stdio::null())
         .status()?;
     ensure!(status.success(), "the rehearsal failed");
     let mut browser = Browser::start()?;
     browser.open(&page, REPORT_VIEW)?;
+    browser.evaluate(CUT)?;
     let path = root.join("docs/images/rehearsal.png");
     fs::write(&path, browser.screenshot()?.png)?;
     println!("{}", path.display());

@@ -54,7 +54,7 @@ fn picture_lines() -> Vec<String> {
     lines.map(plain).collect()
 }
 
-/// The picture in the README shows the chapters and commands of this demo; otherwise run `cargo xtask picture`.
+/// The picture in the README shows the chapters and commands of this demo. `cargo xtask picture` records it.
 fn check_picture(events: &[Value]) {
     let lines = picture_lines();
     let shown = |text: &str| lines.iter().any(|line| line.trim_end().ends_with(text));

@@ -74,7 +74,12 @@ impl Host {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let directory = self.directory.path().display().to_string();
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec())
+                .unwrap()
+                .replace(&directory, "DIR")
+        };
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         let error = if err.is_empty() {
             String::new()

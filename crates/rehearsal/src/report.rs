@@ -3,19 +3,19 @@
 //! Times are [`Elapsed`]: milliseconds of virtual time since the version in the Istio's spec changed.
 //! Lists have a fixed order, so that two reports of the same input and seed are equal byte for byte.
 
+mod conclusion;
 mod elapsed;
 mod groups;
 #[cfg(any(test, feature = "sample"))]
 mod sample;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
 use serde::{Deserialize, Serialize};
 
+pub use conclusion::Conclusion;
 pub use elapsed::Elapsed;
 pub use groups::{FindingGroup, GroupedFinding, group_findings};
-pub use verdict::Verdict;
 
 /// Current version of the report format.
 pub const FORMAT: u32 = 1;

@@ -1,8 +1,7 @@
 //! Executes every shell block of the README and of `docs/` with the binary, the real `kubectl` and a sandbox.
 //!
-//! The blocks of a page run in order in one shell, as a reader would type them: a directory of its own, a
-//! sandbox of its own in `$KUBECONFIG`. The format of markers is described in `blocks.rs`. `PAGE=NAME` runs one
-//! page.
+//! The blocks of a page run in order in one shell, as a reader would type them, in a new directory and with a
+//! new sandbox in `$KUBECONFIG`. `blocks.rs` describes the format of markers. `PAGE=NAME` runs one page.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

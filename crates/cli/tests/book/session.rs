@@ -1,4 +1,4 @@
-//! One shell per page, with a directory and a sandbox of its own.
+//! One shell per page, with a new directory and a new sandbox.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use super::blocks::Step;
 
 /// Maximum time of a page in seconds.
-const LIMIT: &str = "240";
+const LIMIT: &str = "480";
 /// Functions for `setup` comments.
 const SETUP: &str = include_str!("setup.sh");
 /// Exit code of `timeout` after it.

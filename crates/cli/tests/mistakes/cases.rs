@@ -75,9 +75,9 @@ pub(crate) const CASES: &[Mistake] = &[
     on("context-dangling", "dangling", "status"),
     on("server-missing", "no-server", "status"),
     on("plugin-missing", "no-plugin", "status"),
-    on("connection-refused", "refused", "status"),
-    on("connection-refused-rehearse", "refused", "rehearse --to v1.29.1"),
-    on("connection-refused-install", "refused", "install -y"),
+    on("server-down", "down", "status"),
+    on("server-down-rehearse", "down", "rehearse --to v1.29.1"),
+    on("server-down-install", "down", "install -y"),
     on("certificate-authority-wrong", "other-authority", "status"),
     on("credentials-expired", "expired", "status"),
     // Clusters.
@@ -135,7 +135,7 @@ pub(crate) const CASES: &[Mistake] = &[
     typed("dump-not-empty", "sandbox --dump full"),
     typed(
         "sandbox-kubeconfig-exists",
-        "sandbox --kubeconfig kubeconfigs/refused",
+        "sandbox --kubeconfig kubeconfigs/down",
     ),
     typed("port-in-use", "sandbox --port PORT"),
     typed("manifest-missing", "manifest generate -f none.yaml"),

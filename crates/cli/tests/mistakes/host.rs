@@ -64,7 +64,7 @@ const FILES: &[(&str, &str)] = &[
         "apiVersion: v1\nkind: Config\ncurrent-context: dev\nclusters: [{name: c, cluster: {}}]\ncontexts: [{name: dev, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n",
     ),
     (
-        "kubeconfigs/refused",
+        "kubeconfigs/down",
         "apiVersion: v1\nkind: Config\ncurrent-context: prod\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: prod, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n",
     ),
     (

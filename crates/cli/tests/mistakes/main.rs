@@ -1,5 +1,5 @@
 //! Typical mistakes with the messages that they produce, one file each: `NAME.txt` holds the command, what is
-//! printed and the exit code. Every message ends with a hint that names the remedy. `BLESS=1` writes the files.
+//! printed and the exit code. Every message has a hint that names the remedy. `BLESS=1` writes the files.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod cases;

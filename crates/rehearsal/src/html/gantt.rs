@@ -158,7 +158,7 @@ fn sums(group: &[WorkloadSpan]) -> String {
     }
 }
 
-/// Rows of a chart: a label, a bar on the shared scale and a note. On narrow screens the bar is below the label.
+/// Rows of a chart: a label, a bar on the shared scale and a note. On phones the bar is below the label.
 struct Drawing {
     scale: Scale,
     rows: u64,

@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use super::many;
 use super::text::text;
-use crate::report::{Elapsed, Method, Report, Totals, Verdict};
+use crate::report::{Conclusion, Elapsed, Method, Report, Totals};
 
 /// Renders title, outcome and totals.
 pub(super) fn section(report: &Report) -> String {
     let upgrade = &report.upgrade;
-    let (class, word) = match report.verdict() {
-        Verdict::Completes => ("good", "Completes"),
-        Verdict::CompletesWithErrors => ("warn", "Completes with errors"),
-        Verdict::Fails => ("bad", "Fails"),
-        Verdict::NothingMoves => ("note", "No workload moves"),
-        Verdict::DoesNotComplete => ("bad", "Does not complete"),
+    let (class, word) = match report.conclusion() {
+        Conclusion::Completes => ("good", "Completes"),
+        Conclusion::CompletesWithErrors => ("warn", "Completes with errors"),
+        Conclusion::Fails => ("bad", "Fails"),
+        Conclusion::NothingMoves => ("note", "No workload moves"),
+        Conclusion::DoesNotComplete => ("bad", "Does not complete"),
     };
     let mut out = format!(
         "<header>\n<p class=\"kicker\">Rehearsal of an upgrade</p>\n<h1>Istio {} <span class=\"from\">{}</span> <span class=\"arrow\">to</span> {}</h1>\n\

@@ -61,7 +61,7 @@ fn finding_group(group: &FindingGroup<'_>, left: &mut usize) -> String {
         *left = left.saturating_sub(entry.subjects.len());
         let _ = write!(out, ": {}</p>", text(entry.what));
         if !entry.remedy.is_empty() {
-            let _ = write!(out, "<p class=\"remedy\">→ {}</p>", text(entry.remedy));
+            let _ = write!(out, "<p class=\"remedy\">Fix: {}</p>", text(entry.remedy));
         }
         out.push_str("</li>\n");
         if *left == 0 {

@@ -1,69 +1,66 @@
-//! Rows about what a new user reads: messages of mistakes, the commands of the pages, the book, the picture and
-//! the rehearsal's report.
+//! Rows about what a new user reads: messages of mistakes, the commands of the pages, the book, the picture
+//! and the rehearsal's report.
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 
-use crate::build::cargo;
+use crate::programs::{self, ProgramName, Programs};
 use crate::prove::{Row, RowKind};
 
-/// A claim that one test decides.
+/// A claim that one test program decides.
 struct Claim {
     claim: &'static str,
     goal: &'static str,
-    package: &'static str,
-    /// Integration test target; empty for the unit tests of the package.
-    target: &'static str,
+    program: ProgramName,
+    /// Part of the names of its tests; empty for all of them.
     test: &'static str,
     /// Part of the line with the figure; without one the figure is the number of tests.
     figure: &'static str,
+}
+
+const fn program(package: &'static str, target: &'static str) -> ProgramName {
+    ProgramName { package, target }
 }
 
 const CLAIMS: &[Claim] = &[
     Claim {
         claim: "typical mistakes name their remedy",
         goal: "60 or more, one stored message each",
-        package: "mainstay",
-        target: "mistakes",
+        program: program("mainstay", "mistakes"),
         test: "",
         figure: "mistakes name their remedy",
     },
     Claim {
         claim: "shell blocks of README and docs are executed",
         goal: "N of N, or marked with a reason",
-        package: "mainstay",
-        target: "book",
+        program: program("mainstay", "book"),
         test: "",
         figure: "shell blocks executed",
     },
     Claim {
         claim: "progress fits 60, 80 and 140 columns",
         goal: "no line reaches the last column",
-        package: "mainstay",
-        target: "",
+        program: program("mainstay", "mainstay"),
         test: "ui::progress",
         figure: "",
     },
     Claim {
         claim: "the README's picture shows the current demo",
         goal: "every chapter and command",
-        package: "mainstay",
-        target: "demo",
+        program: program("mainstay", "demo"),
         test: "every_workload_is_migrated",
         figure: "",
     },
     Claim {
         claim: "rehearsal: exit codes, stdin, footer, JSON schema (checked by the real Helm)",
         goal: "all tests pass",
-        package: "mainstay",
-        target: "rehearse",
+        program: program("mainstay", "rehearse"),
         test: "",
         figure: "",
     },
     Claim {
         claim: "dashboard and alerts use metrics and labels that exist",
         goal: "every name, and every metric is shown",
-        package: "mainstay-operator",
-        target: "",
+        program: program("mainstay-operator", "mainstay_operator"),
         test: "dashboard_and_alerts",
         figure: "",
     },
@@ -71,68 +68,68 @@ const CLAIMS: &[Claim] = &[
 
 /// Returns the rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let mut rows: Vec<Row> = CLAIMS.iter().map(Claim::row).collect();
-    if !quick {
-        rows.push(BROWSER.row());
-    }
-    rows.push(book());
+    let programs = programs::build();
+    let claims = CLAIMS.iter().chain((!quick).then_some(&BROWSER));
+    let mut rows: Vec<Row> = claims.map(|claim| claim.row(&programs)).collect();
+    rows.push(book(&programs));
     rows
 }
 
 const BROWSER: Claim = Claim {
     claim: "the report in a browser: desktop, phone, dark, paper",
     goal: "nothing scrolls sideways; readable colors",
-    package: "mainstay-rehearsal",
-    target: "browser",
+    program: program("mainstay-rehearsal", "browser"),
     test: "",
     figure: "",
 };
 
 /// Builds the book, which fails on a dead link.
-fn book() -> Row {
+fn book(programs: &anyhow::Result<Programs>) -> Row {
     let (claim, goal) = ("the book is built by mdBook", "0 dead links");
-    match crate::docs::run() {
+    let built = match programs {
+        Ok(programs) => crate::docs::build(&programs.mainstay),
+        Err(error) => Err(anyhow!("{error:#}")),
+    };
+    match built {
         Ok(pages) => Row::correct(claim, format!("{pages} pages, 0 dead links"), goal, true),
         Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
     }
 }
 
 impl Claim {
-    fn row(&self) -> Row {
-        match self.measure() {
+    fn row(&self, programs: &anyhow::Result<Programs>) -> Row {
+        let measured = match programs {
+            Ok(programs) => self.measure(programs),
+            Err(error) => Err(anyhow!("{error:#}")),
+        };
+        match measured {
             Ok((figure, holds)) => Row::correct(self.claim, figure, self.goal, holds),
             Err(error) => Row::not_measured(self.claim, self.goal, RowKind::Correctness, &error),
         }
     }
 
     /// Runs the tests; returns the figure and whether all of them passed.
-    fn measure(&self) -> anyhow::Result<(String, bool)> {
-        let mut command = cargo();
-        command.env("MAINSTAY_BOOK", "all");
-        command.args(["test", "--locked", "--quiet", "-p", self.package]);
-        match (self.target, self.package) {
-            ("", "mainstay") => command.args(["--bin", "mainstay"]),
-            ("", _) => command.arg("--lib"),
-            (target, _) => command.args(["--test", target]),
-        };
-        command.args(["--", self.test, "--nocapture"]);
-        let output = command.output().context("starting cargo test")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let passed = text.lines().find(|line| line.starts_with("test result: "));
-        let passed = passed.context("the tests did not run")?;
-        ensure!(!passed.contains(" 0 passed; 0 failed"), "no test was found");
-        let figure = text
+    fn measure(&self, programs: &Programs) -> anyhow::Result<(String, bool)> {
+        let run = programs.find(self.program)?.run(|command| {
+            // Slow pages of the book, too.
+            command.env("MAINSTAY_BOOK", "all");
+            command.args(["--show-output", self.test]);
+        })?;
+        let result = run.output.lines().find(|line| line.starts_with("test result: "));
+        let result = result.context("the tests did not run")?;
+        ensure!(!result.contains(" 0 passed; 0 failed"), "no test was found");
+        let printed = run
+            .output
             .lines()
             .find(|line| !self.figure.is_empty() && line.contains(self.figure));
-        let count = passed.split(". ").nth(1).unwrap_or(passed);
-        let count = count.split(';').next().unwrap_or(count);
-        let figure = figure.map_or_else(|| format!("{count} tests"), str::to_owned);
-        if !output.status.success() {
-            println!("{text}");
+        let count = result
+            .split(". ")
+            .nth(1)
+            .and_then(|counts| counts.split(';').next());
+        let count = format!("tests: {}", count.unwrap_or(result));
+        if !run.passed {
+            println!("{}", run.output);
         }
-        Ok((
-            figure.replace("passed tests", "tests passed"),
-            output.status.success(),
-        ))
+        Ok((printed.map_or(count, str::to_owned), run.passed))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use mainstay_rehearsal::Report;
 use mainstay_rehearsal::report::{
-    Batch, Change, Elapsed, FindingGroup, Method, Outcome, PhaseKind, Severity, SpanResult, Verdict,
+    Batch, Change, Conclusion, Elapsed, FindingGroup, Method, Outcome, PhaseKind, Severity, SpanResult,
     group_findings,
 };
 
@@ -37,12 +37,12 @@ fn many(count: usize, one: &str, more: &str) -> String {
 
 fn summary(report: &Report) -> String {
     let (upgrade, totals) = (&report.upgrade, &report.totals);
-    let (style, word) = match report.verdict() {
-        Verdict::Completes => (GOOD, "completes"),
-        Verdict::CompletesWithErrors => (WARNING, "completes with errors"),
-        Verdict::Fails => (ERROR, "fails"),
-        Verdict::NothingMoves => (WARNING, "moves no workload"),
-        Verdict::DoesNotComplete => (ERROR, "does not complete"),
+    let (style, word) = match report.conclusion() {
+        Conclusion::Completes => (GOOD, "completes"),
+        Conclusion::CompletesWithErrors => (WARNING, "completes with errors"),
+        Conclusion::Fails => (ERROR, "fails"),
+        Conclusion::NothingMoves => (WARNING, "moves no workload"),
+        Conclusion::DoesNotComplete => (ERROR, "does not complete"),
     };
     let mut out = format!(
         "{style}The upgrade {word}{style:#}: Istio {} from {} to {}, {}\n",

@@ -4,7 +4,7 @@ use super::{Outcome, Report, Severity};
 
 /// The outcome together with what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Conclusion {
     /// Every workload migrates, and no finding is an error.
     Completes,
     /// The upgrade ends, but workloads fail or Services are interrupted.
@@ -18,19 +18,19 @@ pub enum Verdict {
 }
 
 impl Report {
-    /// Returns the verdict.
+    /// Returns the conclusion.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn conclusion(&self) -> Conclusion {
         let totals = &self.totals;
         let is_finished = totals.migrated + totals.failed + totals.skipped >= totals.workloads;
         let has_errors = self.findings.iter().any(|it| it.severity == Severity::Error);
         match self.outcome {
-            Outcome::Completed if has_errors => Verdict::CompletesWithErrors,
-            Outcome::Completed => Verdict::Completes,
-            Outcome::Failed if totals.migrated > 0 && is_finished => Verdict::CompletesWithErrors,
-            Outcome::Failed => Verdict::Fails,
-            Outcome::NothingMoves => Verdict::NothingMoves,
-            Outcome::Unfinished => Verdict::DoesNotComplete,
+            Outcome::Completed if has_errors => Conclusion::CompletesWithErrors,
+            Outcome::Completed => Conclusion::Completes,
+            Outcome::Failed if totals.migrated > 0 && is_finished => Conclusion::CompletesWithErrors,
+            Outcome::Failed => Conclusion::Fails,
+            Outcome::NothingMoves => Conclusion::NothingMoves,
+            Outcome::Unfinished => Conclusion::DoesNotComplete,
         }
     }
 }
