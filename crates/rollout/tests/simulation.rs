@@ -331,7 +331,7 @@ fn an_abort_in_every_state_returns_without_a_dip() {
 }
 
 /// Random aborts of a debug build.
-const ABORTS: usize = 60;
+const ABORTS: usize = 30;
 
 /// P8 for random specs: replicas in every cluster stay, the strategy and the time of the abort differ.
 #[test]

@@ -270,7 +270,10 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.push(properties(&sessions.planner, quick));
     rows.push(comparison::row(&sessions));
     rows.extend(real::rows(quick));
-    rows.extend(planning_rows());
+    // Speed and memory are measured by the full proof, with the release profile.
+    if !quick {
+        rows.extend(planning_rows());
+    }
     rows
 }
 

@@ -4,21 +4,20 @@ use serde_json::Value;
 
 use crate::host::{check, offline};
 
-/// Replaces the wall time, which differs, and times of conditions, which start now.
+/// Replaces the wall time, and times of conditions, which start now.
 fn stable(text: &str) -> String {
-    let line = |line: &str| match line.split_once("Wall time: ") {
-        Some((before, after)) => {
-            let rest = after.split_once("; ").map(|(_, rest)| rest).unwrap_or_default();
-            format!("{before}Wall time: N s; {rest}\n")
+    let word = |word: &str| {
+        let is_time = word.starts_with("20") && word.contains('T') && word.contains('Z');
+        let rest = word.split_once('Z').map_or("", |(_, rest)| rest);
+        if is_time {
+            format!("TIME{rest}")
+        } else {
+            word.to_owned()
         }
-        None => match line
-            .split_once(" stable state at ")
-            .or_else(|| line.split_once(" completed at "))
-        {
-            Some((before, _)) => format!("{before} at TIME\n"),
-            None if line.contains("completed at ") => "        completed at TIME\n".to_owned(),
-            None => format!("{line}\n"),
-        },
+    };
+    let line = |line: &str| match line.split_once("; cluster time") {
+        Some((_, rest)) => format!("Wall time: N s; cluster time{rest}\n"),
+        None => format!("{}\n", line.split(' ').map(word).collect::<Vec<_>>().join(" ")),
     };
     text.lines().map(line).collect()
 }
