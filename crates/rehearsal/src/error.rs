@@ -59,7 +59,13 @@ pub enum RehearsalError {
 
     /// The embedded cluster failed.
     #[error(transparent)]
-    Harness(#[from] HarnessError),
+    Harness(Box<HarnessError>),
+}
+
+impl From<HarnessError> for RehearsalError {
+    fn from(error: HarnessError) -> Self {
+        Self::Harness(Box::new(error))
+    }
 }
 
 fn known(names: &[String]) -> String {

@@ -33,7 +33,7 @@ pub enum SnapshotError {
         /// The place in the whole text.
         place: Place,
         /// The parser's error.
-        source: mainstay_yaml::Error,
+        source: Box<mainstay_yaml::Error>,
     },
     /// A file of a snapshot is invalid.
     #[error("{}", path.display())]

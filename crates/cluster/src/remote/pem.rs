@@ -41,6 +41,5 @@ pub(super) fn certificate(der: &[u8]) -> String {
         }
         text.push(character);
     }
-    text.push_str(&format!("\n{END}CERTIFICATE{DASHES}\n"));
-    text
+    text + "\n" + END + "CERTIFICATE" + DASHES + "\n"
 }

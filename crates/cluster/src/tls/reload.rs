@@ -11,7 +11,7 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 use super::BundleVerifier;
 
 /// Time after which the file is read again.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(super) struct ReloadingVerifier {
@@ -45,12 +45,11 @@ impl ReloadingVerifier {
             return known.0;
         }
         let read = std::fs::read(&self.file).ok();
-        let fresh = match read.and_then(|pem| BundleVerifier::from_pem(&pem).ok()) {
-            Some(fresh) => Arc::new(fresh),
-            None => {
-                tracing::warn!(file = %self.file.display(), "cannot read the CA certificates, keeping the last ones");
-                known.0
-            }
+        let fresh = if let Some(fresh) = read.and_then(|pem| BundleVerifier::from_pem(&pem).ok()) {
+            Arc::new(fresh)
+        } else {
+            tracing::warn!(file = %self.file.display(), "cannot read the CA certificates, keeping the last ones");
+            known.0
         };
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = (fresh.clone(), Instant::now());
         fresh

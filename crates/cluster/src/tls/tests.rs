@@ -98,6 +98,9 @@ async fn version_issued(
     version(&certificate, &key, root.der()).await
 }
 
+/// Changes the parameters of a certificate.
+type Edit<'a> = &'a dyn Fn(&mut CertificateParams);
+
 #[tokio::test]
 async fn an_api_server_may_present_a_ca_certificate() {
     let accepted = Ok("v1.36.0".to_owned());
@@ -124,7 +127,7 @@ async fn other_certificates_of_an_api_server_are_rejected() {
     let clients = |params: &mut CertificateParams| {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     };
-    let edits: [(&str, &dyn Fn(&mut CertificateParams), &str); 4] = [
+    let edits: [(&str, Edit<'_>, &str); 4] = [
         ("another name", &other_name, "not valid for name"),
         ("expired", &expired, "Expired"),
         ("not valid yet", &early, "certificate"),

@@ -46,7 +46,7 @@ pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError
         let value = parse_whole(document).map_err(|source| SnapshotError::Document {
             number,
             place: locate(text, range.start, (source.at.line, source.at.column)),
-            source,
+            source: source.into(),
         })?;
         match value {
             Value::Null => {}

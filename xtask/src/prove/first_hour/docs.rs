@@ -8,7 +8,7 @@ use crate::prove::{Row, RowKind};
 
 /// A claim that one test program decides.
 struct Claim {
-    claim: &'static str,
+    text: &'static str,
     goal: &'static str,
     program: ProgramName,
     /// Part of the names of its tests; empty for all of them.
@@ -23,42 +23,42 @@ const fn program(package: &'static str, target: &'static str) -> ProgramName {
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        claim: "typical mistakes name their remedy",
+        text: "typical mistakes name their remedy",
         goal: "60 or more, one stored message each",
         program: program("mainstay", "mistakes"),
         test: "",
         figure: "mistakes name their remedy",
     },
     Claim {
-        claim: "shell blocks of README and docs are executed",
+        text: "shell blocks of README and docs are executed",
         goal: "N of N, or marked with a reason",
         program: program("mainstay", "book"),
         test: "",
         figure: "shell blocks executed",
     },
     Claim {
-        claim: "progress fits 60, 80 and 140 columns",
+        text: "progress fits 60, 80 and 140 columns",
         goal: "no line reaches the last column",
         program: program("mainstay", "mainstay"),
         test: "ui::progress",
         figure: "",
     },
     Claim {
-        claim: "the README's picture shows the current demo",
+        text: "the README's picture shows the current demo",
         goal: "every chapter and command",
         program: program("mainstay", "demo"),
         test: "every_workload_is_migrated",
         figure: "",
     },
     Claim {
-        claim: "rehearsal: exit codes, stdin, footer, JSON schema (checked by the real Helm)",
+        text: "rehearsal: exit codes, stdin, footer, JSON schema (checked by the real Helm)",
         goal: "all tests pass",
         program: program("mainstay", "rehearse"),
         test: "",
         figure: "",
     },
     Claim {
-        claim: "dashboard and alerts use metrics and labels that exist",
+        text: "dashboard and alerts use metrics and labels that exist",
         goal: "every name, and every metric is shown",
         program: program("mainstay-operator", "mainstay_operator"),
         test: "dashboard_and_alerts",
@@ -76,7 +76,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
 }
 
 const BROWSER: Claim = Claim {
-    claim: "the report in a browser: desktop, phone, dark, paper",
+    text: "the report in a browser: desktop, phone, dark, paper",
     goal: "nothing scrolls sideways; readable colors",
     program: program("mainstay-rehearsal", "browser"),
     test: "",
@@ -103,8 +103,8 @@ impl Claim {
             Err(error) => Err(anyhow!("{error:#}")),
         };
         match measured {
-            Ok((figure, holds)) => Row::correct(self.claim, figure, self.goal, holds),
-            Err(error) => Row::not_measured(self.claim, self.goal, RowKind::Correctness, &error),
+            Ok((figure, holds)) => Row::correct(self.text, figure, self.goal, holds),
+            Err(error) => Row::not_measured(self.text, self.goal, RowKind::Correctness, &error),
         }
     }
 
