@@ -168,6 +168,12 @@ async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&s
     let pairs = [("istio-cni", &owners.cni), ("istio-system", &owners.revision)];
     let mut count = 0;
     for (own, owner) in pairs {
+        // A name for each owner: a workload that exists is updated, not created.
+        let object = |namespace: &str| {
+            let mut object = object(namespace);
+            object["metadata"]["name"] = json!(format!("in-{own}"));
+            object
+        };
         for other in ["istio-cni", "istio-system", "shop"] {
             if other != own {
                 denied(host, &with_owner(&object(other), owner), expected).await;
