@@ -78,6 +78,13 @@ fn filled() -> Metrics {
             running_pods: 4,
         }),
     });
+    metrics.report(&Report::InstallationReconciled {
+        outcome: Outcome::Succeeded,
+        duration,
+    });
+    let states = [("", 1), ("NONE", 1), ("HEALTHY", 3)];
+    let states = states.map(|(state, count)| (state.to_owned(), count));
+    metrics.report(&Report::Installations(&states.into()));
     metrics
 }
 
@@ -96,6 +103,10 @@ fn reports_are_counted() {
         r#"mainstay_reconciles_total{kind="MutatingWebhookConfiguration",result="noop"} 1"#,
         r#"mainstay_reconciles_total{kind="MutatingWebhookConfiguration",result="panic"} 1"#,
         r#"mainstay_reconciles_total{kind="Istio",result="error"} 1"#,
+        r#"mainstay_reconciles_total{kind="IstioOperator",result="success"} 1"#,
+        r#"mainstay_istio_operators{state="NONE"} 2"#,
+        r#"mainstay_istio_operators{state="HEALTHY"} 3"#,
+        r#"mainstay_istio_operators{state="ERROR"} 0"#,
         r#"mainstay_reconcile_duration_seconds_bucket{le="0.001",kind="Istio"} 1"#,
         r#"mainstay_reconcile_duration_seconds_bucket{le="0.0001",kind="Istio"} 0"#,
         "mainstay_plans_total 3",
