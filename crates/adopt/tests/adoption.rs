@@ -448,10 +448,10 @@ async fn what_the_in_cluster_operator_installed_is_adopted() {
     world.istioctl_install(&["-f", &file.to_string_lossy()]);
     world.create_installed_state().await;
     let before = world.state().await;
-    let owner = "install.operator.istio.io/owning-resource";
+    let label = "install.operator.istio.io/owning-resource";
     let owned = before
         .values()
-        .filter(|object| object["metadata"]["labels"][owner] == "installed-state");
+        .filter(|object| object["metadata"]["labels"][label] == "installed-state");
     assert!(owned.count() > 20);
     let session = world.session().await;
     let adoption = plan(&session).await;
@@ -470,7 +470,7 @@ async fn what_the_in_cluster_operator_installed_is_adopted() {
     check_content(&mut counts, (&before, &adopted), "adopted");
     // The in-cluster operator no longer finds what was adopted.
     let istiod = &adopted["Deployment istio-system/istiod"]["metadata"]["labels"];
-    counts.count(istiod[owner].is_null() || istiod[owner] == "unknown", || {
+    counts.count(istiod[label].is_null() || istiod[label] == "unknown", || {
         format!("{istiod:#?}")
     });
     session
