@@ -37,7 +37,7 @@ pub(crate) struct Args {
     inputs: InputFlags,
     #[command(flatten)]
     helm: HelmFlags,
-    /// Form of the output (default: `sail` for IstioOperator files, `istio-operator` for charts of Helm)
+    /// Form of the output (default: `sail` for `IstioOperator` files, `istio-operator` for charts of Helm)
     #[arg(long, value_enum, value_name = "FORM")]
     to: Option<Target>,
     /// Output format
