@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use mainstay_testkit::repository_root;
-use mainstay_testkit::suite::SAMPLE;
+use mainstay_testkit::{SAMPLE, repository_root};
 use serde_json::Value;
 
 use crate::build::cargo;

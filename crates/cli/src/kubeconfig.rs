@@ -100,7 +100,7 @@ fn unusable(endpoint: &Endpoint, plugin: Option<&str>, error: &kube::Error) -> C
     }
 }
 
-/// Creates a client with timeouts and checks that the server responds. `origin` tells where the configuration
+/// Creates a client with timeouts and checks that the server responds. `origin` is the place where the configuration
 /// was found.
 pub(crate) async fn client_for(mut config: Config, origin: String) -> Result<Client, CliError> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -115,9 +115,10 @@ pub(crate) async fn client_for(mut config: Config, origin: String) -> Result<Cli
         .and_then(|exec| exec.command.clone());
     let client = connect(config).map_err(|error| unusable(&endpoint, plugin.as_deref(), &error))?;
     let client = guard(client, Fence::open(), Arc::new(|_, _| {}));
-    let client = match verbose::is_on() {
-        true => observe(client, Arc::new(verbose::print_call)),
-        false => client,
+    let client = if verbose::is_on() {
+        observe(client, Arc::new(verbose::print_call))
+    } else {
+        client
     };
     reach::check(&client, &endpoint).await?;
     Ok(client)

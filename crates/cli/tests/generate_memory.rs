@@ -57,9 +57,9 @@ fn repeated(size: usize, one: impl Fn(usize) -> String) -> Vec<String> {
 /// Every layout with its name.
 fn layouts(size: usize) -> Vec<(&'static str, String)> {
     let items = repeated(size, item);
-    let list = format!("{HEAD}{}", items.concat());
+    let whole = format!("{HEAD}{}", items.concat());
     let last = items.len() - 1;
-    let shared = list
+    let shared = whole
         .replacen("app: app-0", "app: &x app-0", 1)
         .replace(&format!("app: app-{last}"), "app: *x");
     let nested: Vec<String> = items
@@ -79,7 +79,7 @@ fn layouts(size: usize) -> Vec<(&'static str, String)> {
     let failing = "containers: 7\n        other:\n        - name: app\n";
     vec![
         ("documents", repeated(size, object).join("---\n")),
-        ("list", list.clone()),
+        ("list", whole.clone()),
         (
             "list in JSON",
             format!(
@@ -90,10 +90,10 @@ fn layouts(size: usize) -> Vec<(&'static str, String)> {
         ("list with a shared anchor", shared),
         (
             "list with an object that fails",
-            list.replacen("containers:\n        - name: app\n", failing, 1),
+            whole.replacen("containers:\n        - name: app\n", failing, 1),
         ),
         ("list of lists", format!("{HEAD}{}", nested.concat())),
-        ("list without pods", list.replace("contrast-cc", "kata")),
+        ("list without pods", whole.replace("contrast-cc", "kata")),
     ]
 }
 

@@ -11,6 +11,9 @@ pub fn case_count(usual: usize) -> usize {
         .unwrap_or(usual)
 }
 
+/// Environment variable: suites on real servers run every N-th test case.
+pub const SAMPLE: &str = "MAINSTAY_SAMPLE";
+
 /// A small seeded generator (SplitMix64): the same seed produces the same cases on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);

@@ -24,7 +24,7 @@ mod peer;
 pub mod suite;
 mod usage;
 
-pub use cases::{CaseCounts, Random, case_count};
+pub use cases::{CaseCounts, Random, SAMPLE, case_count};
 pub use oracle::{Oracle, OracleError, OracleRequest, OracleResponse};
 pub use peer::{
     FETCHED, Fetched, PEERS, Peer, PeerError, ZIG, build_peer, built_peer, cache_home, fetch, peer,

@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
+use crate::cases::SAMPLE;
 use crate::isolation;
 use crate::peer::built_peer;
 
@@ -37,9 +38,6 @@ pub struct TestCase {
     /// Starts the test case.
     pub start: fn() -> TestFuture,
 }
-
-/// Environment variable with the sampling interval of [`sample`].
-pub const SAMPLE: &str = "MAINSTAY_SAMPLE";
 
 /// Returns all test cases, or every N-th of each group if [`SAMPLE`] is N. CI samples suites whose cases also
 /// run on the simulator; proofs run them all.

@@ -113,7 +113,7 @@ impl Files {
         let name = context.or(current).filter(|name| !name.is_empty());
         name.map(str::to_owned).ok_or_else(|| {
             let message = format!("kubeconfig {} sets no current context", self.names);
-            self.wrong_context(message)
+            self.wrong_context(&message)
         })
     }
 
@@ -122,7 +122,7 @@ impl Files {
         let context = self.merged.contexts.iter().find(|it| it.name == name);
         let Some(context) = context.and_then(|it| it.context.as_ref()) else {
             let message = format!("context {name:?} does not exist in kubeconfig {}", self.names);
-            return Err(self.wrong_context(message));
+            return Err(self.wrong_context(&message));
         };
         let cluster = self.merged.clusters.iter().find(|it| it.name == context.cluster);
         let server = cluster.and_then(|it| it.cluster.as_ref()?.server.as_deref());
@@ -139,7 +139,7 @@ impl Files {
     }
 
     /// An error that lists the contexts that exist.
-    fn wrong_context(&self, message: String) -> CliError {
+    fn wrong_context(&self, message: &str) -> CliError {
         let names: Vec<&str> = self.merged.contexts.iter().map(|it| it.name.as_str()).collect();
         if names.is_empty() {
             let message = format!("kubeconfig {} has no contexts", self.names);

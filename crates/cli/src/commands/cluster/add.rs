@@ -94,9 +94,10 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     } else {
         (args.member.read()?, None)
     };
-    let checked = match args.skip_check {
-        true => None,
-        false => Some(check(args, &kubeconfig).await?),
+    let checked = if args.skip_check {
+        None
+    } else {
+        Some(check(args, &kubeconfig).await?)
     };
     let objects = objects(args, &delivery.namespace, &kubeconfig);
     for object in &objects {

@@ -103,9 +103,10 @@ async fn check_stored(args: &Args) -> Result<Vec<Checked>, CliError> {
             "cluster {unknown:?} not found in namespace {:?}",
             delivery.namespace
         );
-        let hint = match known.is_empty() {
-            true => "select a namespace with -n; `mainstay cluster list -A` lists all clusters".to_owned(),
-            false => format!("use one of {}", known.join(", ")),
+        let hint = if known.is_empty() {
+            "select a namespace with -n; `mainstay cluster list -A` lists all clusters".to_owned()
+        } else {
+            format!("use one of {}", known.join(", "))
         };
         return Err(CliError::new(Kind::Cluster, message).hint(hint));
     }
@@ -257,9 +258,10 @@ fn facts(cluster: &Checked) -> Vec<Vec<String>> {
         for kinds in &report.routing {
             let provider = serde_json::to_value(kinds.provider).unwrap_or_default();
             let provider = provider.as_str().unwrap_or_default().to_owned();
-            let state = match kinds.is_complete() {
-                true => format!("{} served", kinds.served.join(", ")),
-                false => format!("{} not served", kinds.missing.join(", ")),
+            let state = if kinds.is_complete() {
+                format!("{} served", kinds.served.join(", "))
+            } else {
+                format!("{} not served", kinds.missing.join(", "))
             };
             row(&provider, state);
         }
