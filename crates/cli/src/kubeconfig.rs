@@ -100,8 +100,8 @@ fn unusable(endpoint: &Endpoint, plugin: Option<&str>, error: &kube::Error) -> C
     }
 }
 
-/// Creates a client with timeouts and checks that the server responds. `origin` is the place where the configuration
-/// was found.
+/// Creates a client with timeouts and checks that the server responds. `origin` is the place where the
+/// configuration was found.
 pub(crate) async fn client_for(mut config: Config, origin: String) -> Result<Client, CliError> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let endpoint = Endpoint {
