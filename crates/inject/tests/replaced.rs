@@ -198,3 +198,20 @@ fn an_explicit_key_behind_a_lone_carriage_return_is_restored() {
     same(&uninject(&injected), text, &injected);
     assert_eq!(inject(&injected), injected);
 }
+
+#[test]
+fn a_lone_carriage_return_at_the_end_is_kept() {
+    for end in ["", "\n", "\r\n", "\r", "\n\r"] {
+        let text = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  runtimeClassName: contrast-cc\n  containers:\n  - name: app{end}"
+        );
+        let outcome = run(text.as_bytes(), &Options::default()).unwrap();
+        let injected = String::from_utf8(outcome.text.into_owned()).unwrap();
+        let away = Options {
+            mode: Mode::Uninject,
+            ..Options::default()
+        };
+        let back = run(injected.as_bytes(), &away).unwrap();
+        assert_eq!(String::from_utf8_lossy(&back.text), text, "{end:?}");
+    }
+}

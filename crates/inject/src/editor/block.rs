@@ -120,7 +120,8 @@ pub(crate) struct After {
     pub(crate) open: bool,
 }
 
-/// Where lines can follow node `id`; `None` if something else follows on its last line.
+/// Where lines can follow node `id`; `None` if something else follows on its last line, or it ends in a lone
+/// CR.
 pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
     let text = view.text;
     let end = view.node(id)?.span.end.offset;
@@ -137,8 +138,11 @@ pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
         return None;
     }
     let at = lines::end(text, end);
-    let open = !text.get(..at)?.ends_with(b"\n");
-    Some(After { at, open })
+    let before = text.get(..at)?;
+    let open = !before.ends_with(b"\n");
+    // A line feed after a final CR would be part of one line break, and removed with it.
+    let lone_cr = open && before.ends_with(b"\r");
+    (!lone_cr).then_some(After { at, open })
 }
 
 fn last_leaf(view: &View<'_>, mut id: NodeId) -> NodeId {

@@ -14,6 +14,7 @@ pub(super) const ITEMS: &[Item] = &[
                 "replaced",
                 "an_explicit_key_behind_a_lone_carriage_return_is_restored",
             ),
+            integration("replaced", "a_lone_carriage_return_at_the_end_is_kept"),
             integration("replaced", "the_original_objects_are_restored"),
             integration("corpus", "the_laws_hold_for_every_manifest"),
         ],
