@@ -64,15 +64,15 @@ pub(super) struct Args {
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
     pub(super) delivery: bool,
 
-    /// Run the controller for IstioOperator resources if its definition is installed
+    /// Run the controller for `IstioOperator` resources if its definition is installed
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
     pub(super) istio_operator: bool,
 
-    /// Only IstioOperators of this revision, `default` for those without one [default: all]
+    /// Only `IstioOperator`s of this revision, `default` for those without one [default: all]
     #[arg(long, value_name = "REVISION")]
     pub(super) istio_operator_revision: Option<String>,
 
-    /// Address of the validating webhook for IstioOperators; 0 disables it
+    /// Address of the validating webhook for `IstioOperator`s; 0 disables it
     #[arg(long, default_value = "0", value_name = "ADDRESS")]
     pub(super) webhook_bind_address: Bind,
 
