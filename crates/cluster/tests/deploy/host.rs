@@ -127,6 +127,7 @@ const OTHERS: &[(&str, &str, bool)] = &[
     ("Namespace", "namespaces", false),
     ("Pod", "pods", true),
     ("Job", "jobs", true),
+    ("Secret", "secrets", true),
     ("StatefulSet", "statefulsets", true),
     ("CustomResourceDefinition", "customresourcedefinitions", false),
     ("Istio", "istios", false),

@@ -268,10 +268,15 @@ impl World {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
-        match self.send("GET", path, None).await {
-            Ok(object) => Some(object),
-            Err((404, _)) => None,
-            Err((code, message)) => panic!("GET {path}: {code} {message}"),
+        let end = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            match self.send("GET", path, None).await {
+                Ok(object) => return Some(object),
+                Err((404, _)) => return None,
+                // A real server initializes the storage of new definitions.
+                Err((429, _)) if Instant::now() < end => sleep(POLL_INTERVAL).await,
+                Err((code, message)) => panic!("GET {path}: {code} {message}"),
+            }
         }
     }
 
