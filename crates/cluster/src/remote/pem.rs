@@ -33,14 +33,12 @@ pub(super) fn blocks(text: &[u8], accepts: impl Fn(&str) -> bool) -> Option<Vec<
 
 /// Returns a certificate in PEM form.
 pub(super) fn certificate(der: &[u8]) -> String {
-    let body = STANDARD.encode(der);
-    let mut text = format!("{BEGIN}CERTIFICATE{DASHES}\n");
-    for (index, character) in body.chars().enumerate() {
+    let mut body = String::new();
+    for (index, character) in STANDARD.encode(der).chars().enumerate() {
         if index > 0 && index % 64 == 0 {
-            text.push('\n');
+            body.push('\n');
         }
-        text.push(character);
+        body.push(character);
     }
-    text.push_str(&format!("\n{END}CERTIFICATE{DASHES}\n"));
-    text
+    format!("{BEGIN}CERTIFICATE{DASHES}\n{body}\n{END}CERTIFICATE{DASHES}\n")
 }
