@@ -72,7 +72,7 @@ const SETS: &[&[&str]] = &[
     &["--set", "charts.pull[0].version=1.30.3"],
     &[
         "--set",
-        "charts.pull[0].version=latest,charts.pull[0].digest=sha256:1",
+        "charts.pull[0].version=latest,charts.pull[0].digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
     ],
     &["--set", "replicas=many"],
     &["--set", "replica=2"],
