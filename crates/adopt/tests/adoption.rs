@@ -44,10 +44,6 @@ fn main() -> ExitCode {
             start: || Box::pin(what_istioctl_installed_is_handed_to_helm()),
         },
         TestCase {
-            name: "what_the_in_cluster_operator_installed_is_adopted",
-            start: || Box::pin(what_the_in_cluster_operator_installed_is_adopted()),
-        },
-        TestCase {
             name: "nothing_restarts_under_controllers",
             start: || Box::pin(nothing_restarts()),
         },
@@ -436,49 +432,6 @@ async fn what_istioctl_installed_is_handed_to_helm() {
         counts.count(left.is_empty(), || format!("{generation}: {:?}", left.keys()));
     }
     println!("handed to Helm: {counts}");
-    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
-}
-
-/// Labels and resource of the in-cluster operator, whose name owns every object.
-async fn what_the_in_cluster_operator_installed_is_adopted() {
-    let mut counts = CaseCounts::default();
-    let world = World::start().await;
-    let file = world.directory.path().join("operator.yaml");
-    std::fs::write(&file, support::INSTALLED_STATE).unwrap();
-    world.istioctl_install(&["-f", &file.to_string_lossy()]);
-    world.create_installed_state().await;
-    let before = world.state().await;
-    let label = "install.operator.istio.io/owning-resource";
-    let owned = before
-        .values()
-        .filter(|object| object["metadata"]["labels"][label] == "installed-state");
-    assert!(owned.count() > 20);
-    let session = world.session().await;
-    let adoption = plan(&session).await;
-    check_equal(&mut counts, &adoption, "in-cluster operator");
-    let mut left = adoption.left.iter();
-    assert!(
-        left.any(|one| one.what == "IstioOperator istio-system/installed-state"),
-        "{:?}",
-        adoption.left
-    );
-    session
-        .apply(&adoption)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    let adopted = world.state().await;
-    check_content(&mut counts, (&before, &adopted), "adopted");
-    // The in-cluster operator no longer finds what was adopted.
-    let istiod = &adopted["Deployment istio-system/istiod"]["metadata"]["labels"];
-    counts.count(istiod[label].is_null() || istiod[label] == "unknown", || {
-        format!("{istiod:#?}")
-    });
-    session
-        .undo(NAMESPACE)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    check_given_back(&mut counts, (&before, &world.state().await), "given back");
-    println!("adopted from the in-cluster operator: {counts}");
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 

@@ -141,15 +141,6 @@ const COUNTED: &[Counted] = &[
         least: 250,
     },
     Counted {
-        claim: "in-cluster operator: adopted without a new generation, and back",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "what_the_in_cluster_operator",
-        mark: "adopted from the in-cluster operator: ",
-        goal: "at least 50, all equal",
-        least: 50,
-    },
-    Counted {
         claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
         package: "mainstay-adopt",
         test: "adoption",

@@ -44,10 +44,17 @@ pub fn helm_to_operator(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resul
     Ok(migration)
 }
 
-/// The control planes, the first with all other charts. A group starts with its control plane.
+/// The control planes, those without a revision first, the first one with all other charts. A group starts with its control plane.
 fn groups(sources: &[HelmSource]) -> Vec<Vec<&HelmSource>> {
     let is_plane = |source: &&HelmSource| source.chart == HelmChart::Istiod;
-    let (planes, others): (Vec<&HelmSource>, Vec<&HelmSource>) = sources.iter().partition(is_plane);
+    let (mut planes, others): (Vec<&HelmSource>, Vec<&HelmSource>) = sources.iter().partition(is_plane);
+    // The other charts have no revision as a rule.
+    planes.sort_by_key(|plane| {
+        plane
+            .values
+            .get("revision")
+            .is_some_and(|name| name.as_str() != Some(""))
+    });
     let mut groups: Vec<Vec<&HelmSource>> = planes.into_iter().map(|plane| vec![plane]).collect();
     match groups.first_mut() {
         Some(first) => first.extend(others),

@@ -181,7 +181,7 @@ fn what_cannot_be_carried_is_reported_with_the_reason() {
 
 #[test]
 fn two_control_planes_become_two_operators() {
-    let migration = to_operator(&[(Istiod, ""), (Istiod, "revision: canary\n"), (Cni, "")]);
+    let migration = to_operator(&[(Istiod, "revision: canary\n"), (Istiod, ""), (Cni, "")]);
     let components: Vec<_> = migration
         .resources
         .iter()

@@ -32,10 +32,6 @@ pub(crate) const VERSION: &str = "1.29.1";
 /// Where everything is installed.
 pub(crate) const NAMESPACE: &str = "istio-system";
 
-/// The resource of the in-cluster operator.
-pub(crate) const INSTALLED_STATE: &str = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nmetadata:\n  \
-    name: installed-state\n  namespace: istio-system\nspec:\n  profile: minimal\n  values: {pilot: {autoscaleMin: 2}}\n";
-
 /// A cluster with definitions, and the programs that install on it.
 pub(crate) struct World {
     pub(crate) client: Client,
@@ -130,41 +126,6 @@ impl World {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let object = serde_json::from_value(object).unwrap();
         api.create(&PostParams::default(), &object).await.unwrap();
-    }
-
-    /// Creates the definition of the in-cluster operator and its resource.
-    pub(crate) async fn create_installed_state(&self) {
-        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "istiooperators.install.istio.io"},
-            "spec": {
-                "group": "install.istio.io", "scope": "Namespaced",
-                "names": {"kind": "IstioOperator", "plural": "istiooperators", "singular": "istiooperator"},
-                "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        });
-        let plural = "customresourcedefinitions";
-        let api = self.api("apiextensions.k8s.io", "v1", "CustomResourceDefinition", plural);
-        let definition = serde_json::from_value(definition).unwrap();
-        api.create(&PostParams::default(), &definition).await.unwrap();
-        let state = json!({
-            "apiVersion": "install.istio.io/v1alpha1", "kind": "IstioOperator",
-            "metadata": {"name": "installed-state", "namespace": NAMESPACE, "finalizers": ["istio-finalizer.install.istio.io"]},
-            "spec": {"profile": "minimal", "values": {"pilot": {"autoscaleMin": 2}}},
-        });
-        let state: DynamicObject = serde_json::from_value(state).unwrap();
-        let gvk = GroupVersionKind::gvk("install.istio.io", "v1alpha1", "IstioOperator");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, "istiooperators");
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), NAMESPACE, &resource);
-        let mut ticks = tokio::time::interval(std::time::Duration::from_millis(200));
-        for _ in 0..300 {
-            ticks.tick().await;
-            if api.create(&PostParams::default(), &state).await.is_ok() {
-                return;
-            }
-        }
-        panic!("the definition is not established");
     }
 
     fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
