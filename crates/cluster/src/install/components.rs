@@ -31,6 +31,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(250);
 pub enum InstallEvent {
     /// The objects of a component are being applied.
     Applying(ComponentName, usize),
+    /// The objects of a component are applied: how many of them were written.
+    Applied(ComponentName, usize),
     /// The component waits for objects: how many of how many are ready, and the first reason.
     Waiting {
         /// The component.
@@ -227,8 +229,9 @@ impl Installer {
         let desired = self.engine.desired(key, None, objects).await.map_err(failed)?;
         let desired = desired.accepting(accepted.to_vec());
         let changes = self.apply_with_retries(&desired).await.map_err(failed)?;
-        self.wait(component, &desired, report).await?;
         let written = changes.iter().filter(|change| change.kind.is_write()).count();
+        report(InstallEvent::Applied(component, written));
+        self.wait(component, &desired, report).await?;
         Ok((desired.objects.len(), written))
     }
 

@@ -298,10 +298,9 @@ impl Reconciler {
         let report = |event: InstallEvent| {
             let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
             match event {
+                InstallEvent::Applied(_, written) => progress.1 += written,
                 InstallEvent::Finished(component, outcome) => {
-                    let (state, written) = component_state(outcome);
-                    progress.0.push((component, state));
-                    progress.1 += written;
+                    progress.0.push((component, component_state(outcome)));
                 }
                 InstallEvent::Pruned(_) => progress.2 += 1,
                 InstallEvent::Applying(..) | InstallEvent::Waiting { .. } => {}
@@ -373,18 +372,18 @@ impl Reconciler {
     }
 }
 
-fn component_state(outcome: ComponentOutcome) -> (ComponentState, usize) {
+fn component_state(outcome: ComponentOutcome) -> ComponentState {
     match outcome {
-        ComponentOutcome::Ready { written, .. } => (ComponentState::Ready, written),
+        ComponentOutcome::Ready { .. } => ComponentState::Ready,
         ComponentOutcome::Failed(InstallError::NotReady { unready, .. }) => {
             let reasons: Vec<String> = unready
                 .iter()
                 .map(|(id, reason)| format!("{} {}: {reason}", id.kind, id.name))
                 .collect();
-            (ComponentState::Waiting(reasons.join("; ")), 0)
+            ComponentState::Waiting(reasons.join("; "))
         }
-        ComponentOutcome::Failed(error) => (ComponentState::Failed(error.to_string()), 0),
-        ComponentOutcome::Skipped(other) => (ComponentState::Blocked(other), 0),
+        ComponentOutcome::Failed(error) => ComponentState::Failed(error.to_string()),
+        ComponentOutcome::Skipped(other) => ComponentState::Blocked(other),
     }
 }
 

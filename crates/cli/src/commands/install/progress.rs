@@ -41,6 +41,7 @@ impl ComponentDisplay {
             InstallEvent::Applying(component, objects) => {
                 state.update(component, 0, objects, &format!("applying {objects} objects"));
             }
+            InstallEvent::Applied(..) => {}
             InstallEvent::Waiting {
                 component,
                 ready,
