@@ -217,9 +217,13 @@ impl World {
 
     /// Waits until nothing was written for a while.
     pub(crate) async fn until_idle(&mut self) {
+        let window = match self.backing {
+            Backing::Simulated(_) => Duration::from_secs(45),
+            Backing::Real(..) => Duration::from_secs(8),
+        };
         for _ in 0..60 {
             let before = self.writes();
-            self.pass(Duration::from_secs(45)).await;
+            self.pass(window).await;
             if self.writes() == before {
                 return;
             }
