@@ -128,7 +128,7 @@ mod tests {
             &[
                 "  batch 1 [==============]  4/4",
                 "  batch 2 [===>          ]  1/4 2 moving, 1 failed",
-                "default   [=====>        ] 5/12 InProgress, batch 2/3, 2 mo…",
+                "default   [=====>        ] 5/12 InProgress, batch 2/3, 2 m…",
             ],
         );
     }
@@ -140,7 +140,7 @@ mod tests {
             &[
                 "  batch 1 [===================]  4/4",
                 "  batch 2 [====>              ]  1/4 2 moving, 1 failed",
-                "default   [=======>           ] 5/12 InProgress, batch 2/3, 2 moving, 1 failed,…",
+                "default   [=======>           ] 5/12 InProgress, batch 2/3, 2 moving, 1 failed…",
             ],
         );
     }
@@ -152,7 +152,7 @@ mod tests {
             &[
                 "  batch 1 [==============================]  4/4",
                 "  batch 2 [=======>                      ]  1/4 2 moving, 1 failed",
-                "default   [============>                 ] 5/12 InProgress, batch 2/3, 2 moving, 1 failed, 0 skipped; waiting: MigrationPaused: spec.updateSt…",
+                "default   [============>                 ] 5/12 InProgress, batch 2/3, 2 moving, 1 failed, 0 skipped; waiting: MigrationPaused: spec.updat…",
             ],
         );
     }
