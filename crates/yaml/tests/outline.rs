@@ -37,10 +37,20 @@ fn items_are_found() {
 }
 
 #[test]
-fn text_with_anchors_or_repeated_keys_has_no_outline() {
-    check("a: &x 1\nitems:\n- *x\n", &["-"]);
-    check("items:\n- &x 1\n", &["-"]);
-    check("items:\n- !!str 1\n", &["-"]);
+fn items_may_have_anchors_and_tags() {
+    check("a: &x 1\nitems:\n- *x\n", &["*x", ""]);
+    check("items:\n- &x 1\n- *x\n", &["&x 1", "*x", ""]);
+    check("items:\n- !!str 1\n", &["!!str 1", ""]);
+    let outline = outline("items:\n- &x 1\n- 2\n- *x\n", "items", &Budget::default());
+    let outline = outline.unwrap().unwrap();
+    assert_eq!(outline.references, [(2, 0)]);
+    assert_eq!(outline.shared.get("x"), Some(&0));
+}
+
+#[test]
+fn text_whose_meaning_depends_on_all_items_has_no_outline() {
+    check("items:\n- &x 1\n- &x 2\n- *x\n", &["-"]);
+    check("items:\n- &x 1\nlast: *x\n", &["-"]);
     check("items:\n- 1\nitems:\n- 2\n", &["-"]);
     check("items: {a: 1}\n", &["-"]);
     check("items: a\n", &["-"]);
