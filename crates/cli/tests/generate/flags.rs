@@ -130,7 +130,7 @@ fn images_can_be_replaced() {
         &piped(here.path(), &["--image-replacements", "nope", "-"], POD),
         2,
         "",
-        "Error: nope: no such file or directory\nhint: name files or directories that exist and can be read, or `-` for stdin\n",
+        "Error: nope: no such file or directory\nhint: name a file with image replacements that exists and can be read\n",
     );
 }
 

@@ -127,8 +127,10 @@ pub(super) fn open(input: &Input) -> io::Result<Content<'_>> {
 /// Reads a file of image replacements; the error names the first invalid line and counts the others.
 pub(super) fn images(path: &Path) -> Result<Images, CliError> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|error| CliError::new(Kind::Io, format!("{name}: {}", reason(&error))))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        CliError::new(Kind::Io, format!("{name}: {}", reason(&error)))
+            .hint("name a file with image replacements that exists and can be read")
+    })?;
     Images::parse(&text).map_err(|errors| {
         let more = errors.len().saturating_sub(1);
         let Some(first) = errors.into_iter().next() else {
