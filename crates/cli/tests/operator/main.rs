@@ -304,7 +304,9 @@ fn what_is_wrong_is_said() {
     check(
         &["--resource-directory", &nowhere],
         &here,
-        &format!("Error: --resource-directory {nowhere}: no such directory\n"),
+        &format!(
+            "Error: --resource-directory {nowhere}: no such directory\nhint: name a directory with VERSION/charts\n"
+        ),
     );
     let (code, text) = rejected(&["--kubeconfig", &path("none")], &here);
     assert_eq!(code, Some(1));
