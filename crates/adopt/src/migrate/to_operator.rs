@@ -44,8 +44,8 @@ pub fn helm_to_operator(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resul
     Ok(migration)
 }
 
-/// Returns a group of charts per control plane, those without a revision first. A group starts with its control
-/// plane; the first one contains all other charts.
+/// Returns a group of charts per control plane, those without a revision first. A group starts with its
+/// control plane; the first one contains all other charts.
 fn groups(sources: &[HelmSource]) -> Vec<Vec<&HelmSource>> {
     let is_plane = |source: &&HelmSource| source.chart == HelmChart::Istiod;
     let (mut planes, others): (Vec<&HelmSource>, Vec<&HelmSource>) = sources.iter().partition(is_plane);
