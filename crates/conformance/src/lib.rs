@@ -22,7 +22,8 @@
 //! AS alice                           continues as another user (initially `admin`)
 //! HEADER impersonate-user bob        adds this header to all further requests; without a value, removes it
 //! POD_BEHAVIOR web never-ready       sets the script of a workload's new pods
-//! AWAIT /apis/… /status/replicas 3   repeats until this part of the response has this value (or `null`)
+//! AWAIT /apis/… /status/replicas 3   repeats until this part of the response has this value (or `null`);
+//!                                    also AWAIT:POST with a body
 //! UNTIL 404 /api/v1/…                repeats until the response has this code; also UNTIL:POST with a body
 //! ```
 

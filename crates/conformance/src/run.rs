@@ -81,6 +81,13 @@ struct Watch {
     buffer: Vec<u8>,
 }
 
+/// A request that is sent until its response is as expected.
+struct RepeatedRequest<'a> {
+    method: Method,
+    path: &'a str,
+    body: &'a str,
+}
+
 impl<H: Host> Run<'_, H> {
     async fn prepare(&mut self, namespace: &str) -> Result<(), RunError> {
         let home = json!({"metadata": {"name": namespace}}).to_string();
@@ -136,7 +143,13 @@ impl<H: Host> Run<'_, H> {
                 Ok(())
             }
             ("AWAIT", [path, pointer, wanted @ ..]) => {
-                let response = self.await_state(path, pointer, &wanted.join(" ")).await?;
+                let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
+                let repeated = RepeatedRequest {
+                    method,
+                    path,
+                    body: &body,
+                };
+                let response = self.await_state(&repeated, pointer, &wanted.join(" ")).await?;
                 self.write(&response);
                 Ok(())
             }
@@ -323,13 +336,15 @@ impl<H: Host> Run<'_, H> {
     /// Repeats a request until the value at `pointer` is `wanted`; a missing value is `null`.
     async fn await_state(
         &mut self,
-        path: &str,
+        repeated: &RepeatedRequest<'_>,
         pointer: &str,
         wanted: &str,
     ) -> Result<ApiResponse, RunError> {
         let mut last = String::new();
+        let path = repeated.path;
         for _ in 0..MAX_ATTEMPTS {
-            let response = self.send(Method::GET, "", path, String::new()).await?;
+            let (method, body) = (repeated.method.clone(), repeated.body.to_owned());
+            let response = self.send(method, "", path, body).await?;
             let part = response.value.pointer(pointer).cloned().unwrap_or_default();
             last = part.as_str().map_or_else(|| part.to_string(), str::to_owned);
             if last == wanted {
