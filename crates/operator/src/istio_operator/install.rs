@@ -309,7 +309,7 @@ impl Reconciler {
         let done = self.installer.install(plan, &report).await;
         let (components, written, pruned) = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
         Applied {
-            components: unblocked(components),
+            components: in_dependency_order(components),
             written,
             pruned,
             error: match done {
@@ -388,7 +388,9 @@ fn component_state(outcome: ComponentOutcome) -> ComponentState {
 }
 
 /// Sorts components in dependency order.
-fn unblocked(mut components: Vec<(ComponentName, ComponentState)>) -> Vec<(ComponentName, ComponentState)> {
+fn in_dependency_order(
+    mut components: Vec<(ComponentName, ComponentState)>,
+) -> Vec<(ComponentName, ComponentState)> {
     components.sort_by_key(|(component, _)| *component);
     components
 }
