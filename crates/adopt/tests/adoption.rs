@@ -1,5 +1,5 @@
-//! Adoptions on a real API server: what the real Helm 3, Helm 4 and istioctl installed gets new owners, no
-//! pod template changes, and everything can be taken back.
+//! Adoptions on a real API server: objects installed by the real Helm 3, Helm 4 and istioctl get new owners, no
+//! pod template changes, and every adoption can be undone.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,20 +32,20 @@ use support::{Helm, NAMESPACE, World, content, stable};
 fn main() -> ExitCode {
     let cases = [
         TestCase {
-            name: "what_helm_installed_is_adopted_and_given_back",
-            start: || Box::pin(what_helm_installed_is_adopted_and_given_back()),
+            name: "helm_installations_are_adopted_and_restored",
+            start: || Box::pin(helm_installations_are_adopted_and_restored()),
         },
         TestCase {
-            name: "what_istioctl_installed_is_adopted_and_given_back",
-            start: || Box::pin(what_istioctl_installed_is_adopted_and_given_back()),
+            name: "istioctl_installations_are_adopted_and_restored",
+            start: || Box::pin(istioctl_installations_are_adopted_and_restored()),
         },
         TestCase {
-            name: "what_istioctl_installed_is_handed_to_helm",
-            start: || Box::pin(what_istioctl_installed_is_handed_to_helm()),
+            name: "istioctl_installations_are_transferred_to_helm",
+            start: || Box::pin(istioctl_installations_are_transferred_to_helm()),
         },
         TestCase {
-            name: "nothing_restarts_under_controllers",
-            start: || Box::pin(nothing_restarts()),
+            name: "no_pod_restarts_under_controllers",
+            start: || Box::pin(no_pod_restarts()),
         },
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3", "istioctl"]).collect();
@@ -109,7 +109,7 @@ async fn plan(session: &Session) -> Adoption {
         .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// Every plan must leave nothing to change.
+/// Checks that no plan changes the content of an object.
 fn check_equal(counts: &mut CaseCounts, adoption: &Adoption, name: &str) {
     for plan in adoption.plans.iter().chain(&adoption.rejected) {
         let differences: Vec<_> = plan.effective().collect();
@@ -150,7 +150,7 @@ fn paths(at: &str, old: &Value, new: &Value, lines: &mut String) {
     }
 }
 
-/// Content and generation of every object are as before.
+/// Checks that content and generation of every object are unchanged.
 fn check_content(
     counts: &mut CaseCounts,
     (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
@@ -164,7 +164,7 @@ fn check_content(
     }
 }
 
-/// What the operator does next: installs every release and may write only what the plan announced.
+/// Installs every release as the operator does, and checks that it writes only what the plan announced.
 async fn check_operator(counts: &mut CaseCounts, world: &World, adoption: &Adoption, name: &str) {
     let engine = Engine::new(world.client.clone());
     let session = world.session().await;
@@ -198,15 +198,15 @@ async fn check_operator(counts: &mut CaseCounts, world: &World, adoption: &Adopt
     }
 }
 
-/// Objects that were there before are as they were, apart from the order of records.
-fn check_given_back(
+/// Checks that all earlier objects are restored, apart from the order of managed fields.
+fn check_restored(
     counts: &mut CaseCounts,
     (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
     name: &str,
 ) {
     for (id, object) in before {
         let (mut old, mut new) = (stable(object), after.get(id).map(stable));
-        // The record of the one label that changes shows who changed it last.
+        // The managed fields of the changed label name the manager that wrote it last.
         if id.starts_with("Secret ") {
             old["metadata"]["managedFields"] = Value::Null;
             if let Some(new) = &mut new {
@@ -219,7 +219,7 @@ fn check_given_back(
     }
 }
 
-async fn what_helm_installed_is_adopted_and_given_back() {
+async fn helm_installations_are_adopted_and_restored() {
     let mut counts = CaseCounts::default();
     for generation in ["helm3", "helm4", "helm4 --server-side=true"] {
         let world = World::start().await;
@@ -249,13 +249,13 @@ async fn what_helm_installed_is_adopted_and_given_back() {
             .undo(NAMESPACE)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_given_back(&mut counts, (&before, &world.state().await), generation);
+        check_restored(&mut counts, (&before, &world.state().await), generation);
         for (release, chart, arguments) in RELEASES {
             helm.run("upgrade", *release, &world.chart(chart), arguments);
         }
         let upgraded = world.state().await;
         check_content(&mut counts, (&workloads(&before), &upgraded), generation);
-        // Adopted again, with the operator at work.
+        // Adopts again and runs the operator.
         let adoption = plan(&session).await;
         session
             .apply(&adoption)
@@ -313,7 +313,7 @@ fn workloads(state: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     kept.map(|(id, object)| (id.clone(), object.clone())).collect()
 }
 
-async fn what_istioctl_installed_is_adopted_and_given_back() {
+async fn istioctl_installations_are_adopted_and_restored() {
     let mut counts = CaseCounts::default();
     for arguments in [
         &["--set", "profile=default"][..],
@@ -349,7 +349,7 @@ async fn what_istioctl_installed_is_adopted_and_given_back() {
             .undo(NAMESPACE)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_given_back(&mut counts, (&before, &world.state().await), &name);
+        check_restored(&mut counts, (&before, &world.state().await), &name);
         let adoption = plan(&session).await;
         session
             .apply(&adoption)
@@ -362,7 +362,7 @@ async fn what_istioctl_installed_is_adopted_and_given_back() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-async fn what_istioctl_installed_is_handed_to_helm() {
+async fn istioctl_installations_are_transferred_to_helm() {
     let mut counts = CaseCounts::default();
     for generation in ["helm3", "helm4"] {
         let world = World::start().await;
@@ -435,7 +435,7 @@ async fn what_istioctl_installed_is_handed_to_helm() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// Everything but metadata is as before.
+/// Checks that everything except metadata is unchanged.
 fn check_specs(
     counts: &mut CaseCounts,
     (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
@@ -454,8 +454,8 @@ fn check_specs(
     }
 }
 
-/// Controllers and a kubelet run: the pods of before are the pods of after, in every direction.
-async fn nothing_restarts() {
+/// With controllers and a kubelet, no pod is replaced by an adoption, an undo or a transfer to Helm.
+async fn no_pod_restarts() {
     let mut counts = CaseCounts::default();
     let world = World::with_pods().await;
     world.istioctl_install(&["--set", "profile=default"]);

@@ -1,5 +1,5 @@
-//! `IstioOperator` configurations converted to custom resources: every profile and a choice of settings
-//! render the same objects before and after, and what cannot be carried over is reported.
+//! `IstioOperator` configurations converted to custom resources: every profile and selected settings render
+//! the same objects before and after, and settings that cannot be converted are reported.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -86,7 +86,7 @@ fn resources_contain_only_what_differs_from_the_profile() {
 }
 
 #[test]
-fn what_cannot_be_carried_over_is_reported() {
+fn settings_that_cannot_be_converted_are_reported() {
     let migration = migrate(&[
         "profile=default",
         "components.pilot.k8s.strategy.rollingUpdate.maxSurge=3",

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The paths of a schema, `values` as one.
+/// Collects the paths of a schema; `values` counts as one path.
 fn schema_paths(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     let inner = schema.get("items").unwrap_or(schema);
     let properties = inner
@@ -32,7 +32,7 @@ fn schema_paths(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The paths of an object, likewise.
+/// Collects the paths of an object; `values` counts as one path.
 fn object_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) if !path.ends_with(".values") => {
@@ -147,7 +147,7 @@ fn the_other_kinds_hold_every_field() {
 }
 
 #[test]
-fn what_the_schema_asks_for_is_written_even_when_empty() {
+fn required_fields_are_written_even_when_empty() {
     let written = serde_json::to_value(IstioRevisionTag::default()).unwrap();
     assert_eq!(
         written["status"],

@@ -32,7 +32,7 @@ pub fn derive_installer(source: &Files, version: &Version) -> Result<Files, Cata
         .map_err(|source| failed(version, Flavour::Installer, source))
 }
 
-/// Add-ons are not edited: their images have versions of their own.
+/// Add-ons are not edited: their images have separate versions.
 fn with_addons(mut files: Files, source: &Files) -> Files {
     let addons = table::ADDONS.iter();
     let found = addons.filter_map(|path| Some(((*path).to_owned(), source.get(*path)?.clone())));

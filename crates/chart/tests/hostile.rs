@@ -233,7 +233,7 @@ fn odd_names() -> Vec<Case> {
             Fails("chart contains illegally named files"),
         ),
         Case(
-            "climbing with backslashes",
+            "path traversal with backslashes",
             named("app\\..\\..\\x"),
             Fails(PARENT),
         ),
@@ -320,7 +320,7 @@ fn odd_sizes() -> Vec<Case> {
             Fails("decompressed chart file \"app/x\" is larger than the maximum file size 5242880"),
         ),
         Case(
-            "more than there is",
+            "more than the archive contains",
             sized(Header::file(b"app/x", 1 << 20)),
             Fails("unexpected EOF"),
         ),
@@ -343,7 +343,7 @@ fn extended_headers() -> Vec<Case> {
     vec![
         Case("a path", pax(&pax_record("path", "app/y")), Loads),
         Case(
-            "a climbing path",
+            "path traversal",
             pax(&pax_record("path", "app/../../y")),
             Fails(PARENT),
         ),
@@ -512,7 +512,7 @@ fn hostile_archives_fail_with_a_clear_message() {
     if let Some(peak) = peak_kib() {
         assert!(
             peak < 256 << 10,
-            "peak of {peak} KiB, the making of the archives included"
+            "peak of {peak} KiB, including the creation of the archives"
         );
     }
 }

@@ -51,7 +51,7 @@ pub enum Invariant {
     MinimalPlan,
     /// Steps are ordered by their dependencies, the status last.
     StepOrder,
-    /// A finalizer is removed only after everything it guards is known to be gone.
+    /// A finalizer is removed only after all releases it protects are known to be uninstalled.
     FinalizerLast,
 }
 

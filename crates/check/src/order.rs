@@ -82,7 +82,7 @@ fn check_changes(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) 
     }
 }
 
-/// Returns the releases of the subject that are not known to be gone: those it must have installed, and those
+/// Returns the releases of the subject that may still be installed: those it must have installed, and those
 /// recorded.
 fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
     let name = subject.name();

@@ -25,8 +25,8 @@ fn revision_based(version: &str, tags: &[&str]) -> Value {
     json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": tags}})
 }
 
-/// Two revisions, the older one unused since long; the plan is about to delete it.
-fn about_to_prune() -> World {
+/// Two revisions, of which the older one has been unused for the grace period. The next plan deletes it.
+fn world_before_prune() -> World {
     let mut world = World::default();
     world.istio("my", revision_based("v1.28.2", &[]));
     world.settle();
@@ -40,17 +40,17 @@ fn istio() -> Subject {
     Subject::istio("my")
 }
 
-/// The plan is good; after `mutate` it breaks `invariant`.
+/// Checks that the plan for `subject` is valid and violates `invariant` after `mutate`.
 fn expect_violation(invariant: Invariant, world: &World, subject: &Subject, mutate: impl FnOnce(&mut Plan)) {
     let mut plan = world.plan(subject);
-    assert_eq!(check(&world.snapshot, &plan), [], "the plan without a mutant");
+    assert_eq!(check(&world.snapshot, &plan), [], "the plan before the mutation");
     mutate(&mut plan);
     let violations = check(&world.snapshot, &plan);
     assert!(
         violations
             .iter()
-            .any(|violations| violations.invariant == invariant),
-        "{invariant:?} not caught: {violations:#?}"
+            .any(|violation| violation.invariant == invariant),
+        "{invariant:?} not detected: {violations:#?}"
     );
     CAUGHT.with_borrow_mut(|caught| caught.insert(invariant));
 }
@@ -75,7 +75,7 @@ fn revision_status(plan: &mut Plan) -> &mut mainstay_api::RevisionStatus {
     found.expect("a status")
 }
 
-fn seen_revision(world: &World, name: &str) -> Precondition {
+fn revision_precondition(world: &World, name: &str) -> Precondition {
     Precondition::for_object(
         Subject::revision(name),
         &world.snapshot.revisions().get(name).unwrap().metadata,
@@ -83,7 +83,7 @@ fn seen_revision(world: &World, name: &str) -> Precondition {
 }
 
 fn delete(world: &World, name: &str) -> Action {
-    Action::DeleteRevision(seen_revision(world, name))
+    Action::DeleteRevision(revision_precondition(world, name))
 }
 
 /// A revision whose plan writes a status.
@@ -116,8 +116,9 @@ fn every_invariant_catches_its_mutant() {
     );
 }
 
-/// A migration in its first batch of two, with a third workload to come; then one plan that moves the second.
-fn moving(policy: &str) -> (World, Subject) {
+/// A migration with three workloads and a batch size of two: the first workload is restarting, and the next
+/// plan moves the second. Returns the second workload.
+fn migration_in_first_batch(policy: &str) -> (World, Subject) {
     let spec = |version: &str| {
         json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": [],
             "workloadMigration": {"strategy": "Batched", "failurePolicy": policy,
@@ -138,7 +139,7 @@ fn moving(policy: &str) -> (World, Subject) {
             break;
         };
         let plan = world.plan(&subject);
-        if subject == second && !plan.is_empty() && world.workloads.values().any(is_marked) {
+        if subject == second && !plan.is_empty() && world.workloads.values().any(has_migration_record) {
             return (world, second);
         }
         if subject == second && !plan.is_empty() {
@@ -150,14 +151,14 @@ fn moving(policy: &str) -> (World, Subject) {
         }
         world.execute(&plan);
     }
-    panic!("the second workload is never moved: {:#?}", world.done);
+    panic!("no plan moves the second workload: {:#?}", world.done);
 }
 
-fn is_marked(workload: &Value) -> bool {
+fn has_migration_record(workload: &Value) -> bool {
     workload["metadata"]["annotations"][names::MIGRATION_RECORD].is_string()
 }
 
-fn a_move(plan: &Plan) -> mainstay_mesh::plan::Move {
+fn find_move(plan: &Plan) -> mainstay_mesh::plan::Move {
     let found = plan.actions().find_map(|action| match action {
         Action::MoveWorkload(step) => Some(step.clone()),
         _ => None,
@@ -177,9 +178,9 @@ fn migration_status(plan: &mut Plan) -> &mut mainstay_api::WorkloadMigrationStat
 }
 
 fn migrations() {
-    let (world, second) = moving("ContinueOnError");
+    let (world, second) = migration_in_first_batch("ContinueOnError");
     let third = support::workloads::deployment("shop", "c");
-    // A planner that forgets how many are under way.
+    // Ignores the number of restarting workloads.
     let mut crowded = world.clone();
     let plan = crowded.plan(&second);
     crowded.execute(&plan);
@@ -188,20 +189,20 @@ fn migrations() {
         &crowded,
         &Subject::Workload(third.clone()),
         |plan| {
-            let mut step = a_move(&world.plan(&second));
-            step.object = seen_workload(&crowded, &third);
+            let mut step = find_move(&world.plan(&second));
+            step.object = workload_precondition(&crowded, &third);
             add(plan, Action::MoveWorkload(step));
         },
     );
-    // One that forgets whom it has sent.
+    // Restarts a workload that is already restarting.
     let first = support::workloads::deployment("shop", "a");
     expect_violation(
         Invariant::NoRestartDuringRollout,
         &crowded,
         &Subject::Workload(first.clone()),
         |plan| {
-            let mut step = a_move(&world.plan(&second));
-            step.object = seen_workload(&crowded, &first);
+            let mut step = find_move(&world.plan(&second));
+            step.object = workload_precondition(&crowded, &first);
             add(plan, Action::MoveWorkload(step));
         },
     );
@@ -213,17 +214,17 @@ fn migrations() {
         &arrived,
         &Subject::Workload(first.clone()),
         |plan| {
-            let mut step = a_move(&world.plan(&second));
-            step.object = seen_workload(&arrived, &first);
+            let mut step = find_move(&world.plan(&second));
+            step.object = workload_precondition(&arrived, &first);
             add(plan, Action::MoveWorkload(step));
         },
     );
     expect_violation(Invariant::NoRepeatedMove, &world, &second, |plan| {
-        let mut step = a_move(plan);
+        let mut step = find_move(plan);
         step.record.revision = "elsewhere".into();
         plan.steps[0].action = Action::MoveWorkload(step);
     });
-    // One that cannot count.
+    // Writes wrong counts.
     expect_violation(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
         migration_status(plan).failed_workloads = 3;
     });
@@ -243,12 +244,12 @@ fn migrations() {
         strategy.workload_migration.as_mut().unwrap().paused = true;
     });
     expect_violation(Invariant::PauseStartsNothing, &paused, &second, |plan| {
-        let step = a_move(&world.plan(&second));
+        let step = find_move(&world.plan(&second));
         add(plan, Action::MoveWorkload(step));
     });
     // Continues after a failure under FailFast, or stops under ContinueOnError.
-    let (mut fast, second) = moving("FailFast");
-    let step = a_move(&fast.plan(&second));
+    let (mut fast, second) = migration_in_first_batch("FailFast");
+    let step = find_move(&fast.plan(&second));
     fast.stall(&first);
     fast.advance(400);
     expect_violation(Invariant::FailurePolicy, &fast, &second, |plan| {
@@ -259,7 +260,7 @@ fn migrations() {
     });
 }
 
-fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> Precondition {
+fn workload_precondition(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> Precondition {
     let workload = world.snapshot.workload(key).unwrap();
     Precondition {
         subject: Subject::Workload(key.clone()),
@@ -292,7 +293,7 @@ fn transition_times() {
 }
 
 fn references() {
-    let prune = about_to_prune();
+    let prune = world_before_prune();
     assert!(
         prune
             .plan(&istio())
@@ -314,7 +315,7 @@ fn references() {
     expect_violation(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
         add(plan, delete(&blind, "my-v1-28-2"));
     });
-    let mut early = about_to_prune();
+    let mut early = world_before_prune();
     early.advance(-50);
     expect_violation(Invariant::NoDeleteInUse, &early, &istio(), |plan| {
         add(plan, delete(&early, "my-v1-28-2"));
@@ -397,7 +398,7 @@ fn one_injector() {
 }
 
 fn preconditions() {
-    let prune = about_to_prune();
+    let prune = world_before_prune();
     expect_violation(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
             if let Action::DeleteRevision(seen) = &mut step.action {
@@ -434,7 +435,7 @@ fn preconditions() {
 }
 
 fn owners() {
-    let mut world = about_to_prune();
+    let mut world = world_before_prune();
     world.revision("foreign", plane("foreign"));
     expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         add(plan, delete(&world, "foreign"));
@@ -444,7 +445,7 @@ fn owners() {
     let theirs = world.snapshot.revisions().get("other-v1-29-1").unwrap().clone();
     expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         let change = Change {
-            object: seen_revision(&world, "other-v1-29-1"),
+            object: revision_precondition(&world, "other-v1-29-1"),
             owner_references: theirs.metadata.owner_references.clone(),
             spec: RevisionSpec {
                 version: "v1.28.2".into(),
@@ -496,7 +497,7 @@ fn minimal_plans() {
         .clone();
     expect_violation(Invariant::MinimalPlan, &istio_world, &istio(), |plan| {
         let change = Change {
-            object: seen_revision(&istio_world, "my-v1-29-1"),
+            object: revision_precondition(&istio_world, "my-v1-29-1"),
             owner_references: revision.metadata.owner_references.clone(),
             spec: revision.spec.clone(),
         };

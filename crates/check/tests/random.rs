@@ -1,4 +1,5 @@
-//! Random lives of random meshes: at every plan all invariants hold, and what is settled stays settled.
+//! Random event sequences on random meshes: every plan satisfies all invariants, and a settled mesh needs no
+//! further plans.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,22 +49,23 @@ const LABELS: [&str; 6] = [
     "sidecar.istio.io/inject=false istio.io/rev=NAME",
 ];
 
-struct Life {
+struct Simulation {
     world: World,
     random: Random,
     plans: usize,
     failed: bool,
 }
 
-/// Installing compares first; removing finds nothing; asking writes nothing.
-fn looks_only(action: &Action) -> bool {
+/// Whether an action writes nothing on a settled cluster: an installation finds no difference, an
+/// uninstallation finds no objects, and a probe only reads.
+fn is_read_only(action: &Action) -> bool {
     matches!(
         action,
         Action::Install(_) | Action::Uninstall(_) | Action::Probe(_)
     )
 }
 
-impl Life {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let mut world = World::default();
         world.see(Observation::Source(Source::Workloads, SourceState::Ready));
@@ -111,8 +113,8 @@ impl Life {
         spec
     }
 
-    /// Something happens in a mesh that moves its workloads.
-    fn migrate(&mut self) {
+    /// Applies a random event to a mesh that migrates its workloads.
+    fn migration_event(&mut self) {
         let space = format!("app{}", self.random.below(4));
         match self.random.below(18) {
             0..=2 => {
@@ -138,7 +140,7 @@ impl Life {
                 let target = if kind == "Istio" { "mesh".to_owned() } else { name };
                 self.world.tag("stable", kind, &target);
             }
-            7..=12 => self.workload(),
+            7..=12 => self.workload_event(),
             13..=14 => {
                 let now = self.world.snapshot.now;
                 let index = self.world.snapshot.migration_index("mesh");
@@ -156,7 +158,7 @@ impl Life {
         }
     }
 
-    /// The name of a revision or tag that is there.
+    /// Returns the name of a random revision or tag that exists, or `nowhere`.
     fn existing(&mut self) -> String {
         let revisions = self.world.revisions().into_iter().map(str::to_owned);
         let tags = self.world.tags().into_iter().map(str::to_owned);
@@ -195,8 +197,8 @@ impl Life {
         wanted
     }
 
-    /// Something happens to a workload.
-    fn workload(&mut self) {
+    /// Applies a random event to a workload.
+    fn workload_event(&mut self) {
         let namespace = format!("app{}", self.random.below(4));
         let kind = *self.random.pick(&[
             WorkloadKind::Deployment,
@@ -234,8 +236,8 @@ impl Life {
         }
     }
 
-    /// Something happens in the cluster.
-    fn happen(&mut self) {
+    /// Applies a random event to the cluster.
+    fn cluster_event(&mut self) {
         let space = format!("app{}", self.random.below(4));
         let pod = format!("p{}", self.random.below(4));
         match self.random.below(26) {
@@ -290,9 +292,9 @@ impl Life {
                 }
                 self.world.ready = self.random.chance(2, 3);
             }
-            16 => self.plug_in(),
+            16 => self.component_event(),
             17 => self.fail_randomly(),
-            18..=23 => self.workload(),
+            18..=23 => self.workload_event(),
             _ => {
                 let seconds = [1, 10, 31, 1000][self.random.below(4)];
                 self.world.advance(seconds);
@@ -300,7 +302,7 @@ impl Life {
         }
     }
 
-    fn plug_in(&mut self) {
+    fn component_event(&mut self) {
         let spec = json!({"version": *self.random.pick(&VERSIONS), "namespace": *self.random.pick(&["istio-system", "ztunnel"])});
         match self.random.below(4) {
             0 => drop(self.world.cni(spec)),
@@ -310,7 +312,7 @@ impl Life {
         }
     }
 
-    /// A source breaks or heals, something drifts, a step fails.
+    /// Makes a source fail or recover, a release drift or a step fail.
     fn fail_randomly(&mut self) {
         let source = *self.random.pick(&Source::ALL);
         match self.random.below(3) {
@@ -365,7 +367,8 @@ impl Life {
         }
     }
 
-    /// Plans for one that waits, checks the plan, carries it out.
+    /// Plans for the next enqueued subject, checks the plan and executes it. Returns false if the queue is
+    /// empty.
     fn step(&mut self) -> bool {
         let Some(subject) = self.world.queue.pop_first() else {
             return false;
@@ -383,23 +386,23 @@ impl Life {
         true
     }
 
-    /// Lets everything that waits be done.
+    /// Runs steps until the queue is empty.
     fn settle(&mut self) {
         for _ in 0..2000 {
             if !self.step() {
                 return;
             }
         }
-        panic!("no end in sight: {:#?}", self.recent());
+        panic!("not settled after 2000 steps: {:#?}", self.recent());
     }
 
-    /// What was done last.
+    /// Returns the most recent steps, for failure messages.
     fn recent(&self) -> &[String] {
         &self.world.done[self.world.done.len().saturating_sub(25)..]
     }
 
-    /// Once everything is settled, planning all subjects again returns empty plans.
-    fn rest(&mut self) {
+    /// Settles, then checks that planning all subjects again returns empty plans.
+    fn check_settled(&mut self) {
         self.settle();
         for subject in self.world.snapshot.subjects() {
             let plan = self.world.plan(&subject);
@@ -413,9 +416,9 @@ impl Life {
         }
     }
 
-    /// An operator that restarts on a settled cluster compares releases and writes nothing: progress is never
-    /// stored in memory. It has no record of recent failures and retries them; nothing is checked then.
-    fn restart(&mut self) {
+    /// Checks that an operator that restarts on a settled cluster compares releases and writes nothing: no
+    /// progress is kept only in memory. Skipped after a failed step, which a restarted operator retries.
+    fn check_restart(&mut self) {
         if self.failed {
             return;
         }
@@ -432,17 +435,17 @@ impl Life {
             let plan = fresh.plan(&subject);
             let broken = check(&fresh.snapshot, &plan);
             assert!(broken.is_empty(), "{broken:#?}");
-            let writes: Vec<_> = plan.actions().filter(|action| !looks_only(action)).collect();
+            let writes: Vec<_> = plan.actions().filter(|action| !is_read_only(action)).collect();
             assert!(
                 writes.is_empty(),
-                "after a restart {subject} has {writes:#?}\n{:#?}",
+                "after a restart the plan of {subject} writes {writes:#?}\n{:#?}",
                 self.recent()
             );
         }
     }
 
     /// Enqueues the subjects whose requeue is due.
-    fn ring(&mut self) {
+    fn enqueue_due(&mut self) {
         for subject in self.world.snapshot.subjects() {
             if let Requeue::At(time) = self.world.plan(&subject).requeue
                 && time <= self.world.snapshot.now
@@ -460,92 +463,91 @@ impl Life {
 }
 
 #[test]
-fn invariants_hold_at_every_plan_and_what_is_settled_stays_so() {
+fn every_plan_satisfies_the_invariants_and_a_settled_mesh_stays_settled() {
     let cases = case_count(120);
     let (mut plans, mut writes) = (0, 0);
     for seed in 0..cases {
-        let mut life = Life::new(seed as u64);
+        let mut simulation = Simulation::new(seed as u64);
         for _ in 0..40 {
-            let now = life.world.snapshot.now;
-            life.happen();
-            // Sometimes more happens before everything is done.
-            for _ in 0..life.random.below(6) {
-                life.step();
+            let now = simulation.world.snapshot.now;
+            simulation.cluster_event();
+            // The next event may arrive before the queue is empty.
+            for _ in 0..simulation.random.below(6) {
+                simulation.step();
             }
-            if life.world.snapshot.now != now {
-                life.ring();
+            if simulation.world.snapshot.now != now {
+                simulation.enqueue_due();
             }
-            if life.random.chance(1, 3) {
-                life.rest();
+            if simulation.random.chance(1, 3) {
+                simulation.check_settled();
             }
-            if life.random.chance(1, 12) {
-                life.rest();
-                life.restart();
+            if simulation.random.chance(1, 12) {
+                simulation.check_settled();
+                simulation.check_restart();
             }
         }
-        life.rest();
-        life.restart();
-        plans += life.plans;
-        writes += life.world.done.len();
+        simulation.check_settled();
+        simulation.check_restart();
+        plans += simulation.plans;
+        writes += simulation.world.done.len();
     }
-    println!("random lives: {cases} run, {plans} plans checked, {writes} steps");
+    println!("random sequences: {cases} run, {plans} plans checked, {writes} steps");
 }
 
-/// The same of meshes in which workloads always have somewhere to go.
+/// As above, on meshes whose workloads always have a revision to migrate to.
 #[test]
 fn invariants_hold_while_workloads_move() {
     let cases = case_count(60);
     let (mut plans, mut moves, mut ended) = (0, 0, 0);
     for seed in 0..cases {
-        let mut life = Life::new(seed as u64 + 2_000_000);
+        let mut simulation = Simulation::new(seed as u64 + 2_000_000);
         for _ in 0..60 {
-            let now = life.world.snapshot.now;
-            life.migrate();
-            for _ in 0..life.random.below(8) {
-                life.step();
+            let now = simulation.world.snapshot.now;
+            simulation.migration_event();
+            for _ in 0..simulation.random.below(8) {
+                simulation.step();
             }
-            if life.world.snapshot.now != now {
-                life.ring();
+            if simulation.world.snapshot.now != now {
+                simulation.enqueue_due();
             }
-            if life.random.chance(1, 3) {
-                life.rest();
+            if simulation.random.chance(1, 3) {
+                simulation.check_settled();
             }
-            if life.random.chance(1, 8) {
-                life.rest();
-                life.restart();
+            if simulation.random.chance(1, 8) {
+                simulation.check_settled();
+                simulation.check_restart();
             }
         }
-        plans += life.plans;
-        let done = &life.world.done;
+        plans += simulation.plans;
+        let done = &simulation.world.done;
         let is_move = |line: &&String| line.contains(": restart ") || line.contains(": relabel ");
         moves += done.iter().filter(is_move).count();
         ended += done.iter().filter(|line| line.contains("MigrationEnded")).count();
     }
     assert!(
         moves > cases * 2 && ended > cases,
-        "{moves} moves, {ended} ends in {cases} lives"
+        "{moves} moves, {ended} completed migrations in {cases} sequences"
     );
     println!("random migrations: {cases} run, {plans} plans checked, {moves} moves, {ended} ended");
 }
 
-/// The final state does not depend on the order of events or the number of plans.
 #[test]
-fn the_end_does_not_depend_on_who_looks_when() {
+fn the_final_state_does_not_depend_on_the_order_of_plans() {
     for seed in 0..case_count(60) {
-        let mut life = Life::new(seed as u64 + 1_000_000);
+        let mut simulation = Simulation::new(seed as u64 + 1_000_000);
         for _ in 0..25 {
-            life.happen();
+            simulation.cluster_event();
         }
-        let mut eager = Life {
-            world: life.world.clone(),
+        let mut eager = Simulation {
+            world: simulation.world.clone(),
             random: Random::new(1),
             plans: 0,
             failed: false,
         };
         eager.world.queue.extend(eager.world.snapshot.subjects());
-        let full: Vec<Subject> = life.world.snapshot.subjects().into_iter().collect();
-        life.world.queue.extend(full);
-        life.rest();
+        let full: Vec<Subject> = simulation.world.snapshot.subjects().into_iter().collect();
+        simulation.world.queue.extend(full);
+        simulation.check_settled();
         for _ in 0..50 {
             // Last in, first out.
             let Some(subject) = eager.world.queue.pop_last() else {
@@ -554,7 +556,7 @@ fn the_end_does_not_depend_on_who_looks_when() {
             let plan = eager.world.plan(&subject);
             eager.world.execute(&plan);
         }
-        eager.rest();
+        eager.check_settled();
         let end = |world: &World| {
             let revisions: Vec<_> = world
                 .snapshot
@@ -570,6 +572,6 @@ fn the_end_does_not_depend_on_who_looks_when() {
                 .collect();
             (revisions, tags)
         };
-        assert_eq!(end(&life.world), end(&eager.world), "seed {seed}");
+        assert_eq!(end(&simulation.world), end(&eager.world), "seed {seed}");
     }
 }

@@ -1,4 +1,4 @@
-//! `mainstay demo` as a process: what it shows, how it ends, and that nothing is needed for it.
+//! `mainstay demo` as a process: output, exit codes, and operation without a kubeconfig or a cluster.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// In an empty directory, without a home, a kubeconfig or a terminal.
+/// Prepares `mainstay demo` in an empty directory, without a home directory, kubeconfig or terminal.
 fn command(directory: &tempfile::TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
     command
@@ -31,7 +31,7 @@ fn run(arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().unwrap();
     let output = command(&directory, arguments).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
-    assert!(left.is_empty(), "it leaves nothing behind: {left:?}");
+    assert!(left.is_empty(), "files left behind: {left:?}");
     output
 }
 
@@ -54,7 +54,8 @@ fn picture_lines() -> Vec<String> {
     lines.map(plain).collect()
 }
 
-/// The picture in the README shows the chapters and commands of this demo. `cargo xtask picture` records it.
+/// Checks that the picture in the README shows the chapters and commands of this demo. `cargo xtask picture`
+/// records it.
 fn check_picture(events: &[Value]) {
     let lines = picture_lines();
     let shown = |text: &str| lines.iter().any(|line| line.trim_end().ends_with(text));
@@ -77,11 +78,11 @@ fn check_picture(events: &[Value]) {
     assert_eq!(
         chapters.count(),
         expected,
-        "the picture has other chapters: run `cargo xtask picture`"
+        "the picture has a different number of chapters: run `cargo xtask picture`"
     );
 }
 
-/// The whole demo, by its JSON output.
+/// Checks the whole demo by its JSON output.
 #[test]
 fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
     let output = run(&["-o", "json", "--speed", "200"]);
@@ -131,11 +132,11 @@ fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
     assert_eq!(
         (revisions(pages[0]), revisions(pages[1])),
         (2, 1),
-        "the failure keeps the old revision"
+        "the old revision is kept while a workload has failed"
     );
     assert_eq!(
         pages[1]["data"]["revisions"][0]["inUseBy"]["pods"], 25,
-        "each pod once"
+        "each pod is counted once"
     );
     assert_eq!(pages[1]["data"]["problems"], serde_json::json!([]));
     let rows = of("outcome")[0]["data"].as_array().unwrap();
@@ -154,7 +155,7 @@ fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
     }
 }
 
-/// What people read when there is no terminal.
+/// Checks the text output without a terminal.
 #[test]
 fn commands_and_times_are_printed() {
     let output = run(&["--speed", "1000"]);
@@ -231,7 +232,7 @@ fn an_invalid_speed_is_rejected() {
 }
 
 #[test]
-fn its_objects_can_be_applied_elsewhere() {
+fn manifests_of_the_demo_can_be_exported() {
     let output = run(&["--manifests"]);
     let all = text(&output.stdout);
     assert_eq!(all.matches("\nkind: Namespace\n").count(), 6);

@@ -102,7 +102,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn both_engines_say_the_same() {
+fn both_engines_render_and_reject_equally() {
     let helm = peer("helm4").unwrap();
     let ours = Path::new(env!("CARGO_BIN_EXE_mainstay"));
     let (mut rendered, mut rejected) = (0, 0);
@@ -137,7 +137,7 @@ fn both_engines_say_the_same() {
 }
 
 #[test]
-fn it_lints_without_a_warning() {
+fn helm_lint_reports_no_warning() {
     for name in ["helm4", "helm3"] {
         let output = run(&peer(name).unwrap(), &["lint", "--strict", "deploy/chart"]);
         let said = text(&output.stdout);

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Goal: memory above that of an empty run, relative to the input.
+/// Maximum memory above that of an empty run, as a multiple of the input size.
 const MAX_RATIO: f64 = 8.0;
 
 /// Peak memory of all child processes so far, in bytes.
@@ -31,7 +31,7 @@ fn object(number: usize) -> String {
     text
 }
 
-/// The same as an item of a list.
+/// Returns the object as an item of a list.
 fn item(number: usize) -> String {
     let mut text = String::new();
     for (line, content) in object(number).lines().enumerate() {
@@ -42,7 +42,7 @@ fn item(number: usize) -> String {
 
 const HEAD: &str = "apiVersion: v1\nkind: List\nitems:\n";
 
-/// Objects until `size` bytes are reached.
+/// Returns objects with a total length of at least `size` bytes.
 fn repeated(size: usize, one: impl Fn(usize) -> String) -> Vec<String> {
     let mut len = 0;
     let objects = (0..).map(one);
@@ -54,7 +54,7 @@ fn repeated(size: usize, one: impl Fn(usize) -> String) -> Vec<String> {
         .collect()
 }
 
-/// Every layout with its name.
+/// Returns an input in each layout, with the name of the layout.
 fn layouts(size: usize) -> Vec<(&'static str, String)> {
     let items = repeated(size, item);
     let whole = format!("{HEAD}{}", items.concat());
@@ -106,8 +106,8 @@ fn run(file: &Path, arguments: &[&str]) -> Option<i32> {
     status.unwrap().code()
 }
 
-/// Runs the command on every file; returns the highest ratio. The peak is that of all runs so far, so inputs
-/// of one pass have about the same size.
+/// Runs the command on every file and returns the highest ratio. The kernel reports the peak of all child
+/// processes so far, so the inputs of one pass must have about the same size.
 fn check_pass(files: &[(&str, PathBuf)], arguments: &[&str], base: f64) -> f64 {
     let mut highest: f64 = 0.0;
     for (name, file) in files {

@@ -1,4 +1,4 @@
-//! `mainstay generate` inside the real Helm: as an executable post-renderer of Helm 3, as a plugin of Helm 4.
+//! `mainstay generate` as a post-renderer of the real Helm: an executable in Helm 3, a plugin in Helm 4.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
 use std::fs;
@@ -36,7 +36,7 @@ spec:
       containers: [{name: migrate, image: busybox}]
 ";
 
-/// A chart with a workload and a hook, the plugin, and a home for Helm.
+/// Creates a directory with a chart (a workload and a hook), the plugin, and a home directory for Helm.
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -110,7 +110,7 @@ fn helm_3_runs_it_as_an_executable() {
 }
 
 #[test]
-fn helm_3_stops_where_it_fails() {
+fn helm_3_stops_if_the_post_renderer_fails() {
     let here = directory();
     let output = helm(
         "helm3",
@@ -144,7 +144,7 @@ fn helm_4_runs_it_as_a_plugin_and_sends_hooks_too() {
 }
 
 #[test]
-fn helm_4_hands_arguments_on_and_stops_where_it_fails() {
+fn helm_4_passes_arguments_and_stops_if_the_post_renderer_fails() {
     let here = directory();
     let args = [
         "--post-renderer",

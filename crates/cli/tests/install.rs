@@ -54,14 +54,14 @@ fn main() -> ExitCode {
             killed_installations_converge_simulated: async { kill::everywhere().await },
         ]
         .to_vec();
-    // Minutes on a real server; the full proof runs it.
+    // Takes minutes on a real server, so only the full proof runs it.
     if std::env::var_os(SAMPLE).is_none() {
         cases.extend(cases![killed_installations_converge_real: async { kill::everywhere_real().await }]);
     }
     suite::main(&peers, &cases)
 }
 
-/// Install → verify → again → upgrade → tag → uninstall; no object is left.
+/// Installs, verifies, installs again, upgrades, tags and uninstalls; no object is left.
 async fn life_cycle(host: Host, profile: &[&str]) {
     let before = host.inventory().await;
     let with = |arguments: &[&'static str]| -> Vec<&str> { [arguments, profile].concat() };
@@ -103,7 +103,7 @@ async fn life_cycle(host: Host, profile: &[&str]) {
     println!("life cycle: {} run, {deleted} deleted", installed.len());
 }
 
-/// Two revisions share the definitions; the first keeps the default tag; what is disabled is pruned.
+/// Two revisions share the definitions, the first keeps the default tag, and disabled components are pruned.
 async fn revisions(host: Host) {
     let before = host.inventory().await;
     host.ok(&["install", "--profile=minimal", "-y"]).await;
@@ -148,7 +148,7 @@ async fn revisions(host: Host) {
     );
 }
 
-/// The reason of a pod that does not start is printed; a failed component stops its children.
+/// The reason why a pod does not start is printed; a failed component keeps its children from starting.
 async fn failed_component(host: Host) {
     host.set_script("istio-ingressgateway", Script::image_pull_error());
     let failed = host
@@ -220,7 +220,7 @@ async fn differences(host: Host) {
     host.ok(&["verify"]).await;
 }
 
-/// An object of another tool stops its component before anything of it is written.
+/// A component is not written if one of its objects already exists and belongs to another tool.
 async fn foreign(host: Host) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "istio", "labels": {"applyset.kubernetes.io/part-of": "other"}}, "data": {"a": "b"}});
@@ -244,7 +244,7 @@ async fn foreign(host: Host) {
     assert_eq!(kept["data"], json!({"a": "b"}));
 }
 
-/// A user without rights learns what is missing; confirmation is needed without `-y`.
+/// Missing permissions are reported; without `-y` the command requires confirmation.
 async fn prechecks(host: Host) {
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]);
     let metadata = json!({"name": "reader"});
@@ -301,7 +301,7 @@ async fn prechecks(host: Host) {
     assert!(!text.contains("Cilium"), "{without:#?}");
 }
 
-/// Files, directories and the live cluster.
+/// Compares files, directories and the live cluster.
 async fn manifest_diff(host: Host) {
     let file = |name: &str| host.file(name).to_string_lossy().into_owned();
     let (old, new) = (file("old.yaml"), file("new.yaml"));

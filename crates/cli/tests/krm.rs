@@ -1,4 +1,4 @@
-//! `mainstay generate -` as a KRM function: a `ResourceList` in, a `ResourceList` out, whatever happens.
+//! `mainstay generate -` as a KRM function: it reads a `ResourceList` and always prints one, even on errors.
 #![allow(clippy::unwrap_used, reason = "a test that cannot run its binary fails")]
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn list(config: &str, annotation: &str) -> String {
 const WHERE: &str = r#""resourceRef":{"apiVersion":"v1","kind":"Pod","name":"p","namespace":"n"},"file":{"path":"a/pod.yaml","index":2}"#;
 
 #[test]
-fn items_are_treated_and_results_added() {
+fn items_are_injected_and_results_added() {
     let (code, stdout, stderr) = function(&[], &list("", ""));
     assert_eq!(code, 0, "{stderr}");
     let result = format!(
@@ -53,7 +53,7 @@ fn items_are_treated_and_results_added() {
 }
 
 #[test]
-fn nothing_to_do_keeps_the_bytes() {
+fn a_list_without_workloads_is_unchanged() {
     let given = "apiVersion: config.kubernetes.io/v1alpha1\nkind: ResourceList\nitems: []  # none\n";
     assert_eq!(
         function(&[], given),
@@ -170,7 +170,7 @@ fn files(directory: &Path) -> BTreeMap<String, String> {
     fs::read_dir(directory).unwrap().map(read).collect()
 }
 
-/// Runs kyaml's reader or writer of packages, as `kpt fn source` and `kpt fn sink` do.
+/// Runs kyaml's package reader or writer, as `kpt fn source` and `kpt fn sink` do.
 fn kyaml(command: &str, directory: &Path, stdin: &str) -> String {
     fs::create_dir_all(directory).unwrap();
     let mut child = Command::new(peer("formats").unwrap())
@@ -190,10 +190,10 @@ fn kyaml(command: &str, directory: &Path, stdin: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Not read by kyaml, before and after: a directive, and documents without content.
+/// Manifests that kyaml cannot read: a directive, and documents without content.
 const NOT_READ_BY_KYAML: [&str; 2] = ["209-hand-directive.yaml", "222-hand-empty-documents.yaml"];
 
-/// A package of the corpus's manifests that kyaml reads.
+/// Writes a package with the manifests of the corpus that kyaml can read; returns their number.
 fn package(directory: &Path) -> usize {
     let corpus = repository_root().join("crates/inject/tests/corpus");
     let mut manifests = files(&corpus);
@@ -256,7 +256,7 @@ fn a_package_written_by_the_sink_is_unchanged_and_can_be_restored() {
         &at("restored"),
         &function(&["-q", "--uninject"], &again).1,
     );
-    // Writing is not idempotent in kyaml: line breaks at the end of a folded scalar grow.
+    // kyaml is not idempotent: each write adds line breaks to the end of a folded scalar.
     kyaml("sink", &at("twice"), &kyaml("source", &at("plain"), ""));
     assert_eq!(files(&at("restored")), files(&at("twice")));
 }

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
     let case = TestCase {
         name: "the_released_operator_installs_upgrades_and_leaves",
-        start: || Box::pin(play()),
+        start: || Box::pin(run_scenario()),
     };
     suite::main(&PEERS, &[case])
 }
@@ -86,7 +86,8 @@ spec:
     spec: {containers: [{name: app, image: example.test/cart}]}
 ";
 
-/// The operator's Lease, which the Sail Operator keeps, too, and what istiod writes into every namespace.
+/// Objects that may remain: the operator's Lease, which the Sail Operator also keeps, and what istiod writes
+/// into every namespace.
 const KEPT: [&str; 3] = [
     "lease.coordination.k8s.io/sail-operator-lock",
     "configmap/istio-ca-root-cert",
@@ -95,7 +96,7 @@ const KEPT: [&str; 3] = [
 
 const UPGRADE: &str = r#"{"spec":{"version":"v1.29.1"}}"#;
 
-async fn play() {
+async fn run_scenario() {
     let stage = Stage::start().await;
     let mut steps = Steps::default();
     let chart = stage.file(".tgz");
@@ -151,7 +152,7 @@ async fn play() {
     println!("first-hour cluster: {}", steps.0.join(", "));
 }
 
-/// Steps with their durations.
+/// Completed steps with their durations.
 struct Steps(Vec<String>, Instant);
 
 impl Default for Steps {
@@ -233,7 +234,7 @@ impl Stage {
         self.kubectl(&["wait", condition, object, TIMEOUT]).await;
     }
 
-    /// Runs a peer as the administrator; its failure shows what the cluster's processes logged.
+    /// Runs a peer as administrator; a failure prints the logs of the cluster's processes.
     async fn run(&self, peer: &str, arguments: &[&str], input: &str) -> String {
         let mut child = Command::new(built_peer(peer).unwrap())
             .args(arguments)
@@ -258,7 +259,7 @@ impl Stage {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The last lines of each process of the image.
+    /// Returns the last log lines of each process of the image.
     fn logs(&self) -> String {
         let pods = std::fs::read_dir(self.cluster.directory().join("images"));
         let logs = pods.into_iter().flatten().flatten().map(|pod| {
@@ -273,15 +274,15 @@ impl Stage {
         logs.collect()
     }
 
-    /// Revisions that injected the proxies of the shop.
+    /// Returns the revisions that injected the proxies of the shop.
     async fn revisions(&self) -> Vec<String> {
         let path = "jsonpath={.items[?(@.status.phase==\"Running\")].metadata.annotations.istio\\.io/rev}";
         let text = self.kubectl(&["get", "pods", "-n", "shop", "-o", path]).await;
         text.split_whitespace().map(ToOwned::to_owned).collect()
     }
 
-    /// Objects of the release that still exist, except [`KEPT`] and definitions, which stay so that meshes
-    /// survive.
+    /// Returns the objects of the release that still exist, except [`KEPT`] and the definitions, which stay
+    /// so that meshes are not deleted.
     async fn left_overs(&self) -> Vec<String> {
         let kinds = "deployments,replicasets,pods,jobs,services,serviceaccounts,roles,rolebindings,secrets,configmaps,leases";
         let cluster = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,\

@@ -1,5 +1,5 @@
-//! `mainstay rehearse` as a process: what it prints, how it ends, that it changes nothing, and that hostile
-//! snapshots end in a sentence.
+//! `mainstay rehearse` as a process: output, exit codes, read-only access to clusters, and errors for invalid
+//! snapshots.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,8 +20,7 @@ use serde_json::Value;
 
 const SHOP: &str = include_str!("rehearse/shop.yaml");
 
-/// Runs the binary in a directory that holds `shop.yaml` and whatever `files` names; returns exit code,
-/// stdout and stderr.
+/// Runs the binary in a directory with `shop.yaml` and `files`; returns exit code, stdout and stderr.
 fn run(files: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("shop.yaml"), SHOP).unwrap();
@@ -125,7 +124,7 @@ fn a_snapshot_may_come_from_stdin() {
     assert_eq!(report["input"]["source"], "snapshot stdin");
 }
 
-/// The real Helm checks values against a schema: the report becomes the values of an empty chart.
+/// Validates the report with the real Helm, as the values of an empty chart with this schema.
 #[test]
 fn reports_are_valid_according_to_the_schema() {
     let (_, report, _) = run(&[], &["--to", "v1.29.1", "--snapshot", "shop.yaml", "-o", "json"]);
@@ -151,13 +150,13 @@ fn reports_are_valid_according_to_the_schema() {
     let wrong = report.replacen("\"seed\": 0", "\"seed\": -1", 1);
     let (is_valid, text) = check(&wrong);
     assert!(!is_valid && text.contains("seed"), "{text}");
-    // Every finding and field that this report lacks.
+    // Unknown fields are rejected.
     let (is_valid, text) = check(&report.replacen("\"format\": 1,", "\"format\": 1, \"surplus\": 1,", 1));
     assert!(!is_valid && text.contains("surplus"), "{text}");
 }
 
 #[test]
-fn what_fails_has_its_own_exit_code_and_json_is_whole_and_the_same() {
+fn a_failed_upgrade_exits_with_2_and_its_json_is_reproducible() {
     let files = [("slow.yaml", "shop/cart: never\n")];
     let arguments = [
         "--to",
@@ -201,7 +200,7 @@ fn an_istio_may_come_from_a_file() {
 }
 
 #[test]
-fn what_is_wrong_ends_in_a_sentence() {
+fn invalid_input_is_reported() {
     let check = |files: &[(&str, &str)], arguments: &[&str], expected: &str| {
         let (code, out, err) = run(files, arguments);
         assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");
@@ -256,7 +255,7 @@ fn what_is_wrong_ends_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_only_read_and_never_its_secrets() {
+async fn a_cluster_is_only_read_without_its_secrets() {
     let cluster = Cluster::default();
     let names = VersionNames {
         all: &["v1.28.2", "v1.29.1"],

@@ -1,4 +1,4 @@
-//! `mainstay sandbox` as a process: what it says, what it leaves behind, and what it never touches.
+//! `mainstay sandbox` as a process: its output, cleanup, and files that it must not modify.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs;
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// A sandbox that is ready; it is ended at the latest when it is dropped.
+/// A ready sandbox, killed on drop.
 struct Sandbox {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -43,7 +43,7 @@ impl Sandbox {
         Path::new(self.ready["kubeconfig"].as_str().unwrap())
     }
 
-    /// Ends it by a signal; returns the exit code and what else it said.
+    /// Stops the sandbox with a signal; returns its exit code and remaining output.
     fn end(mut self, signal: Signal) -> (i32, String) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
         let mut rest = String::new();
@@ -59,7 +59,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Exit code and stderr of a sandbox that must not start.
+/// Runs a sandbox that must not start; returns its exit code and stderr.
 fn rejected(arguments: &[&str]) -> (i32, String) {
     let output = command(arguments).output().unwrap();
     (
@@ -69,7 +69,7 @@ fn rejected(arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn it_says_where_it_is_and_cleans_up_after_itself() {
+fn the_kubeconfig_is_private_and_removed_at_the_end() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let sandbox = Sandbox::start(&[]);
         let path = sandbox.kubeconfig().to_owned();
@@ -94,7 +94,7 @@ fn it_says_where_it_is_and_cleans_up_after_itself() {
 }
 
 #[test]
-fn a_snapshot_goes_in_and_a_dump_comes_out() {
+fn a_snapshot_is_loaded_and_a_dump_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let snapshot = directory.path().join("cluster.yaml");
     let text = "\
@@ -139,7 +139,7 @@ fn other_kubeconfigs_are_not_modified() {
     assert_eq!(rejected(&["--kubeconfig", name]), (1, expected));
     assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
 
-    // What a sandbox that was killed left behind may go.
+    // A kubeconfig that a killed sandbox left behind may be replaced.
     fs::remove_file(&path).unwrap();
     let first = Sandbox::start(&["--kubeconfig", name]);
     let left = fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! A sandbox in the hands of real tools: kubectl, Helm 3 and 4, and the operator.
+//! Real tools against a sandbox: kubectl, Helm 3 and 4, and the operator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::fs;
@@ -11,7 +11,7 @@ use mainstay_testkit::{peer, repository_root};
 
 const MAINSTAY: &str = env!("CARGO_BIN_EXE_mainstay");
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -104,7 +104,7 @@ fn jobs_complete() {
     let sandbox = Sandbox::start(&["--speed", "10"]);
     sandbox.kubectl(&["create", "job", "migrate", "--image=busybox"]);
     sandbox.kubectl(&["wait", "--for=condition=complete", "job/migrate", "--timeout=60s"]);
-    // A pod without a Job that is not restarted ends too.
+    // A pod without a Job and with `restartPolicy: Never` completes, too.
     sandbox.kubectl(&["run", "once", "--image=busybox", "--restart=Never"]);
     let phase = "--for=jsonpath={.status.phase}=Succeeded";
     sandbox.kubectl(&["wait", phase, "pod/once", "--timeout=60s"]);
@@ -136,7 +136,7 @@ fn pods_and_nodes_can_be_debugged() {
     assert!(text.contains("node-debugger-node-0-"), "{text}");
     let nodes = sandbox.kubectl(&["get", "nodes"]);
     assert_eq!(nodes.matches("v1.36.4").count(), 3, "{nodes}");
-    // Attaching to what does not run is an error.
+    // Attaching to a container that does not run is an error.
     let (success, text) = sandbox.run(peer("kubectl").unwrap(), &["logs", "web"]);
     assert!(
         !success && text.contains("the pods of this cluster are simulated"),
@@ -272,7 +272,7 @@ fn demo_manifests(directory: &Path) -> String {
 }
 
 #[test]
-fn an_upgrade_and_a_migration_with_kubectl() {
+fn a_mesh_is_upgraded_and_workloads_migrate_with_kubectl() {
     let sandbox = Sandbox::start(&["--inject"]);
     let (success, text) = sandbox.run(MAINSTAY, &["crds", "install"]);
     assert!(success, "{text}");

@@ -1,4 +1,4 @@
-//! A webhook on loopback, called by a sandbox for what its own controllers make.
+//! A webhook on loopback, called by a sandbox for the objects that its controllers create.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::fs;
@@ -14,7 +14,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -24,10 +24,10 @@ impl Drop for Running {
     }
 }
 
-/// A webhook that puts a label on everything; returns its address, its certificate as PEM, and what it was
-/// asked.
+/// Starts a webhook that adds a label to every object; returns its address, its certificate as PEM, and the
+/// reviews it receives.
 ///
-/// Its certificate is its own CA, as `openssl req -x509` makes it, if `is_ca` is set.
+/// With `is_ca`, the self-signed certificate is a CA certificate, as `openssl req -x509` creates it.
 fn webhook(is_ca: bool) -> (String, String, Receiver<Value>) {
     let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     if is_ca {
@@ -45,12 +45,12 @@ fn webhook(is_ca: bool) -> (String, String, Receiver<Value>) {
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/label", listener.local_addr().unwrap());
-    let (asked, requests) = channel();
-    std::thread::spawn(move || serve(&listener, &Arc::new(config), &asked));
+    let (reviews, requests) = channel();
+    std::thread::spawn(move || serve(&listener, &Arc::new(config), &reviews));
     (url, cert.pem(), requests)
 }
 
-fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, asked: &Sender<Value>) {
+fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, reviews: &Sender<Value>) {
     for stream in listener.incoming() {
         let connection = ServerConnection::new(Arc::clone(config)).unwrap();
         let mut stream = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
@@ -68,7 +68,7 @@ fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, asked: &Sender<Valu
             text.len()
         );
         let _ = stream.get_mut().write_all(format!("{head}{text}").as_bytes());
-        let _ = asked.send(review);
+        let _ = reviews.send(review);
     }
 }
 
@@ -137,7 +137,7 @@ fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn pods_of_a_deployment_go_through_a_webhook_of_mine() {
+fn pods_of_a_deployment_are_sent_to_the_webhook() {
     check(false);
 }
 
@@ -173,9 +173,9 @@ fn check(is_ca: bool) {
         &["get", "pods", "-l", "app=web,seen=yes", "-o", "name"],
     );
     assert_eq!(pods.lines().count(), 2, "{pods}");
-    let asked: Vec<Value> = requests.try_iter().collect();
-    assert_eq!(asked.len(), 2, "once per pod");
-    let request = &asked[0]["request"];
+    let reviews: Vec<Value> = requests.try_iter().collect();
+    assert_eq!(reviews.len(), 2, "the webhook is called once per pod");
+    let request = &reviews[0]["request"];
     assert_eq!(request["userInfo"]["username"], "system:replicaset-controller");
     assert_eq!(
         request["object"]["metadata"]["generateName"]
@@ -194,5 +194,5 @@ fn check(is_ca: bool) {
             "name",
         ],
     );
-    assert_eq!(events, "", "waiting for an response is no failure");
+    assert_eq!(events, "", "waiting for a response must not count as a failure");
 }

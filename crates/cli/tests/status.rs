@@ -1,5 +1,5 @@
-//! `mainstay status`, `revision` and `crds install` as processes against a served simulator: what they print,
-//! byte for byte, and how they end. `BLESS=1` writes what they print now.
+//! `mainstay status`, `revision` and `crds install` as processes against a served simulator: output, byte for
+//! byte, and exit codes. `BLESS=1` writes the expected output.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -93,7 +93,7 @@ impl Host {
         )
     }
 
-    /// Makes what a fixture describes, statuses included.
+    /// Creates the objects of a fixture, including their status.
     async fn make(&self, fixture: &str) {
         let client = Client::new(self.cluster.connect("fixture"), "default");
         let mut made = BTreeMap::<(String, String), String>::new();
@@ -164,7 +164,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/status")
 }
 
-/// Compares what was printed with what is stored.
+/// Compares the output with the stored file.
 fn check(name: &str, printed: &str) {
     let path = directory().join(format!("{name}.txt"));
     if std::env::var_os("BLESS").is_some() {
@@ -184,7 +184,7 @@ fn require_charts() {
 }
 
 #[tokio::test]
-async fn definitions_are_installed_and_left_alone_after() {
+async fn definitions_are_installed_once() {
     require_charts();
     let host = Host::start().await;
     check(
@@ -321,7 +321,7 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
     );
 }
 
-/// A watched page comes again when something changes, and not before.
+/// A watched page is printed again only when something changes.
 #[tokio::test]
 async fn a_watched_page_follows_the_cluster() {
     require_charts();

@@ -1,4 +1,4 @@
-//! `mainstay template` as a process: what it prints where, how it exits, and what it leaves on the disk.
+//! `mainstay template` as a process: output streams, exit codes and files on disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
 use std::path::Path;
@@ -15,7 +15,7 @@ fn mainstay(directory: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A directory with a chart `c`, whose one template is `text`.
+/// Creates a directory with a chart `c` with one template, `text`.
 fn chart(text: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(directory.path().join("c/templates")).unwrap();
@@ -50,7 +50,7 @@ fn manifests_go_to_stdout() {
 }
 
 #[test]
-fn errors_begin_as_helms_and_end_with_the_place() {
+fn errors_start_with_the_message_of_helm_and_end_with_the_location() {
     check_failure(
         "a: b\nc: {{ .Values.x.y }}\n",
         &["c"],
@@ -156,7 +156,7 @@ fn a_post_renderer_sees_the_manifests() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_drama() {
+fn a_closed_pipe_is_not_reported() {
     let directory = chart("a: {{ repeat 200000 \"x\" }}\n");
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["template", "c"])

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use mainstay_catalog::Catalog;
 use mainstay_testkit::repository_root;
 
-/// Commands with a version that needs no cluster; `VERSION` is replaced.
+/// Commands that take a version and need no cluster; `VERSION` is replaced.
 const COMMANDS: &[&[&str]] = &[
     &["charts", "show", "VERSION"],
     &["charts", "show", "VERSION", "istiod"],
@@ -51,7 +51,7 @@ fn versions_with_and_without_v_are_equivalent() {
     let versions = Catalog::embedded().unwrap().installable();
     assert!(!versions.is_empty(), "run `cargo xtask charts` first");
     for (index, command) in COMMANDS.iter().enumerate() {
-        // An alias too, once.
+        // Includes one alias.
         let bare = if index == 0 { "1.29-latest" } else { "1.28.2" };
         let (bare, full) = (run(command, bare), run(command, &format!("v{bare}")));
         assert_eq!(bare.status.code(), full.status.code(), "{command:?}");

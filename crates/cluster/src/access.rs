@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_only_for_handing_on() {
+    fn access_to_secrets_is_only_granted_to_charts() {
         let names_secrets = |rules: Vec<Rule>| {
             rules
                 .iter()

@@ -96,7 +96,7 @@ fn deployment(object: Value) -> Value {
     with_kind(object, "apps/v1", "Deployment")
 }
 
-/// Items of a list lack them.
+/// Adds `apiVersion` and `kind`, which items of a list lack.
 fn with_kind(mut object: Value, api_version: &str, kind: &str) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), api_version.into());

@@ -84,7 +84,7 @@ impl fmt::Display for Difference {
 /// not.
 #[must_use]
 pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Difference> {
-    difference_in(wanted, live, &Records::of(live, manager, &[]))
+    difference_in(wanted, live, &Records::parse(live, manager, &[]))
 }
 
 /// Maximum number of differences of one object.
@@ -95,7 +95,7 @@ const MOST_DIFFERENCES: usize = 100;
 pub fn content_differences(wanted: &Value, live: &Value) -> Vec<Difference> {
     let (mut places, mut found) = (Vec::new(), Vec::new());
     while places.len() < MOST_DIFFERENCES {
-        let records = Records::of(live, "", &[]).except(&places);
+        let records = Records::parse(live, "", &[]).except(&places);
         let Some(difference) = takeover(wanted, live, &records) else {
             break;
         };

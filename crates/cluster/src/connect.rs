@@ -231,8 +231,8 @@ async fn send_within_deadline(
         .unwrap_or_else(|_| Err(CallError::Late(limit).into()))
 }
 
-/// Asks the server to give up a write after this time: a closed connection alone does not stop it. The Lease
-/// lasts five seconds longer than the fence is open, so rounding up to a second is safe.
+/// Sets the server-side timeout of a write: a closed connection alone does not stop it. The Lease lasts five
+/// seconds longer than the fence is open, so rounding up to a second is safe.
 fn limit_on_server(request: &mut Request<Body>, limit: Duration) {
     let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
     let uri = request.uri().to_string();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_no_scope_is_no_kind() {
+    fn a_line_without_a_scope_is_not_a_kind() {
         assert_eq!(read("v1 ConfigMap configmaps"), None);
         assert_eq!(read("v1 ConfigMap configmaps somewhere"), None);
     }

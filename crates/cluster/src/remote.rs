@@ -1,8 +1,8 @@
 //! Access to other clusters: kubeconfigs from Secrets through a strict gate, and clients that reject local
 //! addresses.
 //!
-//! A kubeconfig can run commands and read files in the process that loads it. So the text is read by a type
-//! of our own that knows a server, CA data, and a token or a client certificate, and rejects everything else.
+//! A kubeconfig can run commands and read files in the process that loads it. So it is parsed into a separate
+//! type, which accepts a server, CA data, and a token or a client certificate, and rejects everything else.
 //! No error contains a value of the text.
 
 mod account;

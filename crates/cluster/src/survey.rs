@@ -209,7 +209,7 @@ impl Survey {
         let listed = list::<Value>(client, "/apis/apps/v1/deployments", MANAGED, Listed::Whole).await;
         let state = listed.map(|items| {
             for item in items {
-                let (namespace, name) = whose(&item);
+                let (namespace, name) = namespace_and_name(&item);
                 let fact = Deployment {
                     replicas: count(&item, "replicas"),
                     ready: count(&item, "readyReplicas"),
@@ -222,7 +222,7 @@ impl Survey {
         let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", MANAGED, Listed::Whole).await;
         let state = listed.map(|items| {
             for item in items {
-                let (namespace, name) = whose(&item);
+                let (namespace, name) = namespace_and_name(&item);
                 let fact = DaemonSet {
                     scheduled: count(&item, "currentNumberScheduled"),
                     ready: count(&item, "numberReady"),
@@ -272,14 +272,14 @@ async fn leaders(client: &Client) -> Result<Vec<Leader>, WriteError> {
     let read = |lease: &Value| {
         let spec = lease.get("spec").cloned().unwrap_or_default();
         Leader {
-            namespace: whose(lease).0,
+            namespace: namespace_and_name(lease).0,
             ..serde_json::from_value(spec).unwrap_or_default()
         }
     };
     Ok(leases.iter().map(read).collect())
 }
 
-fn whose(object: &Value) -> (String, String) {
+fn namespace_and_name(object: &Value) -> (String, String) {
     let text = |at: &str| {
         object
             .pointer(at)

@@ -1,5 +1,4 @@
-//! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it
-//! rejects, and what it makes of faults.
+//! Tests the engine with small releases on the simulator: writes, foreign objects, rejections and faults.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +36,7 @@ fn config_map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-/// Two objects in a namespace and one outside.
+/// Returns two namespaced objects and a cluster-scoped one.
 fn rendered(value: &str) -> Vec<Value> {
     vec![
         config_map("a", &json!({"x": value})),
@@ -102,7 +101,7 @@ async fn our_webhooks_precede_those_of_others() {
     );
     let remove = json!([{"op": "remove", "path": "/webhooks/2"}]);
     fixture.interfere(&configuration, &remove, "other").await;
-    // In front, and in place of ours.
+    // A foreign webhook first, and another one in place of ours.
     let replace = json!([{"op": "replace", "path": "/webhooks", "value": [entry("x.others.example")]}]);
     for patch in [insert("0"), replace] {
         let seen = fixture.interfere(&configuration, &patch, "other").await;
@@ -127,7 +126,7 @@ async fn our_webhooks_precede_those_of_others() {
 }
 
 #[tokio::test]
-async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
+async fn the_inventory_lists_new_kinds_first_and_is_restored() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, vec![config_map("a", &json!({}))])
         .await
@@ -158,8 +157,8 @@ async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
 }
 
-/// What is there of that name already, and what is said about it. Nothing may be touched, not even what is
-/// free.
+/// Checks the error of an install when a foreign object with this metadata exists. No object may be written,
+/// not even those without a conflict.
 async fn check_rejected(metadata: Value, expected: &str) {
     let (_cluster, mut fixture) = fixture().await;
     let mut foreign = config_map("b", &json!({"x": "theirs"}));
@@ -211,7 +210,7 @@ async fn foreign_objects_are_rejected_in_helms_words() {
 }
 
 #[tokio::test]
-async fn what_others_own_is_never_removed() {
+async fn foreign_objects_are_never_deleted() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let own = fixture.get(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": NAMESPACE}})).await.unwrap();
@@ -252,11 +251,11 @@ async fn what_others_own_is_never_removed() {
         "Deleted ConfigMap leftover: not wanted any more",
         "Deleted ConfigMap stripped: not wanted any more",
     ];
-    assert_eq!(found, expected, "our label is enough");
+    assert_eq!(found, expected, "an object with our label belongs to the release");
     fixture.uninstall(RELEASE).await;
     assert!(
         fixture.get(&by_policy).await.is_none(),
-        "the policy is about what a release drops, not about its end"
+        "the policy prevents pruning, not uninstalling"
     );
     for object in &kept {
         assert!(fixture.get(object).await.is_some(), "{object}");
@@ -264,7 +263,7 @@ async fn what_others_own_is_never_removed() {
 }
 
 #[tokio::test]
-async fn a_deletion_means_one_version() {
+async fn a_deletion_applies_to_one_version() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
@@ -289,7 +288,7 @@ async fn a_deletion_means_one_version() {
 }
 
 #[tokio::test]
-async fn an_apply_means_one_object() {
+async fn an_apply_applies_to_one_uid() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
@@ -311,7 +310,7 @@ async fn an_apply_means_one_object() {
 }
 
 #[tokio::test]
-async fn what_is_being_deleted_is_waited_for() {
+async fn objects_being_deleted_are_waited_for() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
@@ -338,7 +337,7 @@ async fn what_is_being_deleted_is_waited_for() {
     fixture.uninstall(RELEASE).await;
     assert!(
         !fixture.live.release(&fixture.key(RELEASE)).is_empty(),
-        "its finalizer holds it"
+        "it remains while it has a finalizer"
     );
     fixture
         .interfere(
@@ -352,7 +351,7 @@ async fn what_is_being_deleted_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_makes_no_release_is_said() {
+async fn invalid_rendered_objects_are_reported() {
     let (_cluster, fixture) = fixture().await;
     let check = async |object: Value, expected: &str| {
         let made = fixture
@@ -403,7 +402,7 @@ async fn what_makes_no_release_is_said() {
 }
 
 #[tokio::test]
-async fn a_kind_is_learnt_from_the_server() {
+async fn unknown_kinds_are_discovered() {
     let (_cluster, mut fixture) = fixture().await;
     let mut definition = support::attachment_definition();
     definition["metadata"]["name"] = json!("things.x.example");
@@ -424,13 +423,13 @@ async fn a_kind_is_learnt_from_the_server() {
     assert_eq!(fixture.uninstall(RELEASE).await.len(), 2);
 }
 
-/// A webhook changes an object after every apply: the change stays, and the operator does not write it again
-/// and again.
+/// A webhook changes an object after every apply: the change is kept, and the operator does not write the
+/// object again.
 #[tokio::test]
 async fn changes_by_a_webhook_are_not_reverted_forever() {
     let (cluster, mut fixture) = fixture().await;
     cluster.handle_webhook(&Destination::Url("https://x.example/".into()), |review| {
-        // {"x": "forced"} over whatever is asked for, in base64.
+        // A patch that sets {"x": "forced"}, in base64.
         let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEveCIsInZhbHVlIjoiZm9yY2VkIn1d";
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -537,10 +536,10 @@ async fn no_call_lasts_longer_than_its_deadline() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// Every fault at every call of an install, an upgrade and a removal: trying again ends as if nothing had
-/// happened, and nothing is written that was written before.
+/// Injects every fault at every call of an install, an upgrade and an uninstall: retries lead to the same
+/// state as a run without faults and repeat no write.
 #[tokio::test]
-async fn after_any_fault_the_next_attempt_goes_on() {
+async fn after_any_fault_the_next_attempt_continues() {
     let faults = [
         Fault::LoseRequest,
         Fault::LoseResponse,
@@ -570,7 +569,7 @@ struct SequenceRun {
     counts: RequestCounts,
 }
 
-/// Installs, upgrades and removes, trying each until it succeeds, with what the watches show in between.
+/// Installs, upgrades and uninstalls, each retried until it succeeds, with watch events in between.
 async fn run_sequence(fault: Option<(u64, Fault)>) -> SequenceRun {
     let (cluster, mut fixture) = fixture().await;
     if let Some((call, fault)) = fault {
@@ -601,7 +600,7 @@ async fn run_sequence(fault: Option<(u64, Fault)>) -> SequenceRun {
     }
 }
 
-/// Removes what is known; says whether that went well.
+/// Uninstalls the known objects; returns whether that succeeded.
 async fn remove(fixture: &mut Fixture) -> bool {
     let key = fixture.key(RELEASE);
     let done = fixture.engine.uninstall(&key, fixture.live.release(&key)).await;
@@ -613,7 +612,7 @@ async fn remove(fixture: &mut Fixture) -> bool {
     is_done
 }
 
-/// Owners are other objects in every run.
+/// Removes owner references, which differ in every run.
 fn without_owners(mut state: BTreeMap<String, Value>) -> Value {
     for object in state.values_mut() {
         object["metadata"]

@@ -1,6 +1,6 @@
-//! The comparison against an API server: it says "different" exactly when an apply changes the stored object.
-//! Random objects, edits of ours and of others; the server is the simulator, which the conformance suite
-//! holds equal to the real one.
+//! Compares the comparison with an API server: it returns a difference exactly when an apply changes the
+//! stored object. Objects and edits, ours and those of other clients, are random; the server is the
+//! simulator, which the conformance suite compares with the real one.
 
 #![allow(
     clippy::unwrap_used,

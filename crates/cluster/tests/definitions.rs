@@ -1,6 +1,6 @@
-//! Objects, good and bad, under the Sail Operator's definitions and under ours, on real API servers: accepted
-//! or rejected equally, with the same messages and defaults. Upstream's definitions are rebuilt from the
-//! committed table of facts.
+//! Creates valid and invalid objects on real API servers with the Sail Operator's definitions and with ours:
+//! both accept or reject them with the same messages and defaults. Upstream's definitions are rebuilt from
+//! the committed table of facts.
 
 #![allow(
     clippy::unwrap_used,
@@ -161,7 +161,7 @@ async fn objects_are_treated_equally() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// What must differ between two servers goes; what was rejected is a set of causes.
+/// Removes what always differs between two servers, and sorts the causes of a rejection.
 fn masked(mut response: Value) -> Value {
     if let Some(metadata) = response
         .pointer_mut("/body/metadata")
@@ -208,7 +208,7 @@ fn object(definition: &Value, version: &Value, random: &mut Random, spoil: bool)
     object
 }
 
-/// What the rules between fields of a revision ask for.
+/// Makes a spec satisfy the rules between fields of a revision.
 fn consistent(spec: &mut Value, name: &str) {
     let namespace = spec["namespace"].clone();
     if !spec["values"].is_object() {
@@ -221,7 +221,7 @@ fn consistent(spec: &mut Value, name: &str) {
     spec["values"]["revision"] = json!(if name == "default" { "" } else { name });
 }
 
-/// A value the schema takes, mostly.
+/// Returns a random value that the schema accepts in most cases.
 fn sample(schema: &Value, random: &mut Random, depth: usize) -> Value {
     if let Some(values) = schema["enum"].as_array() {
         return random.pick(values).clone();
@@ -268,7 +268,7 @@ fn sample(schema: &Value, random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// Puts something wrong at a random place.
+/// Inserts an invalid value at a random path.
 fn spoil_one(value: &mut Value, random: &mut Random) {
     let wrong = [
         json!("text"),

@@ -62,7 +62,7 @@ fn stored_files_are_fresh() {
     }
 }
 
-/// What the server must do with an object.
+/// Expected response of the server to an object.
 enum Expected<'a> {
     Accepted,
     Rejected(&'a str),

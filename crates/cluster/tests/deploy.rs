@@ -1,6 +1,6 @@
-//! What is shipped under `deploy/`, against the simulator and a real API server: the chart's objects are
-//! accepted, its roles are enough for everything the operator installs and for no more, definitions are
-//! installed once, samples are accepted and lead to plans without errors.
+//! Tests the files under `deploy/` on the simulator and on a real API server: the chart's objects are
+//! accepted, its roles allow everything the operator installs and nothing else, definitions are installed
+//! once, and samples are accepted and lead to plans without errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ use mainstay_testkit::repository_root;
 use mainstay_testkit::suite::{self, TestCase};
 use serde_json::{Value, json};
 
-/// Where the operator is installed.
+/// Namespace of the operator.
 const NAMESPACE: &str = "sail-operator";
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:sail-operator:mainstay";
 pub(crate) const JOB: &str = "system:serviceaccount:sail-operator:mainstay-crds";
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let trials: Vec<TestCase> = test_cases![
         the_chart_is_accepted,
         its_roles_are_enough_and_no_more,
-        every_sentence_of_the_rbac_page_holds,
+        every_statement_of_the_rbac_page_holds,
         definitions_are_installed_once,
         versions_without_charts_are_reported_at_admission,
         samples_lead_to_plans
@@ -150,8 +150,8 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
     documentation::without_grants_no_new_role(&host).await;
 }
 
-/// docs/rbac.md: tables, the admission policy and the other roles.
-async fn every_sentence_of_the_rbac_page_holds(host: Host) {
+/// Tests docs/rbac.md: its tables, the admission policy and the other roles.
+async fn every_statement_of_the_rbac_page_holds(host: Host) {
     install_definitions(&host).await;
     install_chart(&host, "").await;
     let namespaces = ["istio-system", "istio-cni", "shop"];
@@ -177,11 +177,11 @@ async fn install_definitions(host: &Host) {
         .unwrap();
 }
 
-/// References to objects of ours, each with its own namespace.
+/// Owner references to objects of our kinds, each with its own namespace.
 pub(crate) struct Owners {
-    /// In `istio-cni`.
+    /// An `IstioCNI` in `istio-cni`.
     pub(crate) cni: Value,
-    /// In `istio-system`.
+    /// An `IstioRevision` in `istio-system`.
     pub(crate) revision: Value,
 }
 
@@ -209,7 +209,7 @@ async fn make_owner(host: &Host, kind: &str, namespace: &str) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "name": "default", "uid": uid})
 }
 
-/// As the operator installs it.
+/// Returns the object with this owner only, as the operator installs it.
 pub(crate) fn with_owner(object: &Value, owner: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"]["ownerReferences"] = json!([owner]);
@@ -298,7 +298,7 @@ async fn version_warnings(host: &Host, version: &str) -> Vec<String> {
     host.warnings("/apis/sailoperator.io/v1/istios", &istio).await
 }
 
-/// A server applies a policy some time after it was written.
+/// Waits until the server applies a policy, which happens some time after the write.
 async fn wait_for_policy(host: &Host, version: &str, warns: bool) {
     for _ in 0..300 {
         if version_warnings(host, version).await.is_empty() != warns {
@@ -357,7 +357,7 @@ async fn samples_lead_to_plans(host: Host) {
     }
 }
 
-/// A tag waits for the mesh it points to, which another sample makes; nothing else may be wrong.
+/// Asserts that an object has a plan without errors. A tag may wait for its mesh, which is another sample.
 fn planned_without_error(snapshot: &Snapshot, object: &Value) {
     let kind = ObjectKind::ALL
         .into_iter()

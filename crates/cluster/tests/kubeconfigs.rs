@@ -1,4 +1,4 @@
-//! The gate for kubeconfigs: accepted and hostile ones with their stored errors.
+//! Tests the validation of kubeconfigs: accepted and hostile ones with their stored errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use mainstay_cluster::remote::{AddressPolicy, Kubeconfig};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kubeconfigs/kubeconfigs.txt");
 
-/// The word that every secret in the file contains.
+/// Text that every secret in the fixtures contains.
 const CANARY: &str = "CANARY";
 
 fn pem(label: &str) -> String {

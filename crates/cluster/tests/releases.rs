@@ -1,4 +1,4 @@
-//! Releases of the real charts on the simulator: installed twice, over one another, and removed.
+//! Installs releases of the real charts on the simulator, twice and over each other, and removes them.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,14 +20,14 @@ mod drift;
 mod twice;
 
 #[tokio::test]
-async fn the_second_time_nothing_is_written() {
+async fn a_second_install_writes_nothing() {
     let mut fixture = Fixture::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
     let counts = twice::run(&mut fixture, case_count(20), 5).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 #[tokio::test]
-async fn what_others_do_is_undone_or_left() {
+async fn edits_of_other_clients_are_reverted_or_kept() {
     let mut fixture = Fixture::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
     let counts = drift::run(&mut fixture).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));

@@ -1,5 +1,5 @@
-//! Releases on a real API server: our own installed twice, and Helm's taken over. Helm is the real one, in
-//! both its generations, with a post-renderer that marks objects as the Sail Operator does.
+//! Releases on a real API server: ours are installed twice, and those of Helm 3 and Helm 4 are taken over,
+//! with a post-renderer that marks objects as the Sail Operator does.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,31 +36,31 @@ fn main() -> ExitCode {
     }
     let trials = [
         TestCase {
-            name: "the_second_time_nothing_is_written",
-            start: || Box::pin(the_second_time_nothing_is_written()),
+            name: "a_second_install_writes_nothing",
+            start: || Box::pin(a_second_install_writes_nothing()),
         },
         TestCase {
-            name: "what_others_do_is_undone_or_left",
-            start: || Box::pin(what_others_do_is_undone_or_left()),
+            name: "edits_of_other_clients_are_reverted_or_kept",
+            start: || Box::pin(edits_of_other_clients_are_reverted_or_kept()),
         },
         TestCase {
-            name: "what_the_sail_operator_installed_is_taken_over_without_a_write",
-            start: || Box::pin(what_the_sail_operator_installed_is_taken_over_without_a_write()),
+            name: "releases_of_the_sail_operator_are_taken_over_without_a_write",
+            start: || Box::pin(releases_of_the_sail_operator_are_taken_over_without_a_write()),
         },
         TestCase {
-            name: "what_helm_installed_gets_an_owner_and_nothing_else",
-            start: || Box::pin(what_helm_installed_gets_an_owner_and_nothing_else()),
+            name: "releases_of_helm_get_an_owner_and_no_other_change",
+            start: || Box::pin(releases_of_helm_get_an_owner_and_no_other_change()),
         },
         TestCase {
-            name: "an_upgrade_of_what_others_installed_ends_as_a_fresh_install",
-            start: || Box::pin(an_upgrade_of_what_others_installed_ends_as_a_fresh_install()),
+            name: "an_upgrade_after_a_takeover_equals_a_fresh_install",
+            start: || Box::pin(an_upgrade_after_a_takeover_equals_a_fresh_install()),
         },
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3"]).collect();
     suite::main(&peers, &trials)
 }
 
-/// A server on which nothing happens that is not asked for.
+/// Starts a server without controllers.
 async fn quiet() -> (Cluster, Fixture) {
     let options = Options {
         controllers: Vec::new(),
@@ -71,21 +71,21 @@ async fn quiet() -> (Cluster, Fixture) {
     (cluster, fixture)
 }
 
-async fn the_second_time_nothing_is_written() {
+async fn a_second_install_writes_nothing() {
     let (_cluster, mut fixture) = quiet().await;
     let counts = twice::run(&mut fixture, case_count(20), 6).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-async fn what_others_do_is_undone_or_left() {
+async fn edits_of_other_clients_are_reverted_or_kept() {
     let (_cluster, mut fixture) = quiet().await;
     let counts = drift::run(&mut fixture).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// The values a release is installed with.
+/// Values of each release, by chart.
 const VALUES: &[(&str, &str)] = &[
-    // A variable that the chart sets too: the manifest has it twice.
+    // The chart also sets this variable, so the manifest contains it twice.
     ("istiod", "env: {PILOT_CERT_PROVIDER: istiod, CLUSTER_ID: mine}\n"),
     ("base", "defaultRevision: default\n"),
     ("cni", "{}"),
@@ -97,13 +97,14 @@ fn values_of(chart: &str) -> &'static str {
     VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
 }
 
-/// The same without duplicates: an apply rejects them, Helm's too, and our first apply would fix them.
+/// As `values_of`, but without duplicate variables: a server-side apply rejects them, also Helm's, and our
+/// first apply would remove them.
 fn plain_values_of(chart: &str) -> &'static str {
     if chart == "istiod" { "{}" } else { values_of(chart) }
 }
 
-/// What a running control plane does to its own webhooks.
-async fn play_istiod(fixture: &Fixture, release: &str) {
+/// Changes webhooks as a running istiod does.
+async fn simulate_istiod(fixture: &Fixture, release: &str) {
     for object in fixture.everything().await {
         let is_validator = object["kind"] == "ValidatingWebhookConfiguration";
         let is_webhook = is_validator || object["kind"] == "MutatingWebhookConfiguration";
@@ -122,7 +123,7 @@ async fn play_istiod(fixture: &Fixture, release: &str) {
     }
 }
 
-async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
+async fn releases_of_the_sail_operator_are_taken_over_without_a_write() {
     let mut counts = CaseCounts::default();
     let mut random = Random::new(3);
     let (versions, sets) = (versions(), value_sets());
@@ -148,10 +149,10 @@ async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
             if rendered.is_empty() || helm.try_to("install", (version, chart), release, values).is_err() {
                 continue;
             }
-            // Half of them as they are after some reconciles of a running control plane.
+            // Half of the releases as they are after some reconciles with a running control plane.
             if index % 2 == 0 {
                 helm.upgrade(version, chart, release, values);
-                play_istiod(&fixture, release).await;
+                simulate_istiod(&fixture, release).await;
                 helm.upgrade(version, chart, release, values);
             }
             let before = fixture.versions(release).await;
@@ -173,7 +174,7 @@ async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-async fn what_helm_installed_gets_an_owner_and_nothing_else() {
+async fn releases_of_helm_get_an_owner_and_no_other_change() {
     let mut counts = CaseCounts::default();
     for generation in ["helm4", "helm4 --server-side=true", "helm3"] {
         let (cluster, mut fixture) = quiet().await;
@@ -230,7 +231,7 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-async fn an_upgrade_of_what_others_installed_ends_as_a_fresh_install() {
+async fn an_upgrade_after_a_takeover_equals_a_fresh_install() {
     let mut counts = CaseCounts::default();
     for (generation, is_owned) in [
         ("helm4", true),

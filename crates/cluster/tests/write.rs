@@ -1,4 +1,4 @@
-//! The small writes, the fence, the deadline and Events, on the simulator.
+//! Tests single writes, the fence, deadlines and Events on the simulator.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A cluster that knows tags, of any shape.
+/// Starts a cluster with a definition of `IstioRevisionTag` that accepts any content.
 async fn cluster() -> (Cluster, Writer) {
     let cluster = Cluster::default();
     let writer = Writer::new(Client::new(cluster.connect("us"), "default"));
@@ -45,7 +45,7 @@ async fn cluster() -> (Cluster, Writer) {
     (cluster, writer)
 }
 
-/// An owner that exists: what has none is collected.
+/// Returns an owner that exists: objects with a missing owner would be garbage-collected.
 async fn owner(writer: &Writer) -> OwnerReference {
     let namespace = writer
         .call(Method::GET, "/api/v1/namespaces/default", None)
@@ -91,7 +91,7 @@ fn new_tag(owner: OwnerReference, spec: Value) -> NewObject<Value> {
 }
 
 #[tokio::test]
-async fn each_write_names_the_version_it_means() {
+async fn each_write_has_a_precondition() {
     let (_, writer) = cluster().await;
     let old = seen(&made(&writer).await);
     let now = writer.set_status(&old, json!({"state": "x"})).await.unwrap();
@@ -128,19 +128,19 @@ async fn each_write_names_the_version_it_means() {
         .delete(&seen(&now))
         .await
         .unwrap()
-        .expect("its finalizer holds it");
+        .expect("an object with a finalizer remains");
     assert!(now["metadata"]["deletionTimestamp"].is_string());
     writer.set_finalizers(&seen(&now), &[]).await.unwrap();
     assert_eq!(writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap(), None);
     assert_eq!(
         writer.delete(&seen(&now)).await.unwrap(),
         None,
-        "gone is as good as deleted"
+        "a missing object counts as deleted"
     );
 }
 
 #[tokio::test]
-async fn what_exists_is_not_created_again() {
+async fn existing_objects_are_not_created_again() {
     let (_, writer) = cluster().await;
     made(&writer).await;
     let again = writer
@@ -158,7 +158,7 @@ async fn what_exists_is_not_created_again() {
 }
 
 #[tokio::test]
-async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
+async fn a_closed_fence_allows_reads_and_rejects_writes() {
     let (cluster, free) = cluster().await;
     let owner = owner(&free).await;
     let called = Arc::new(Mutex::new(Vec::new()));
@@ -188,7 +188,7 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
     );
 }
 
-/// A write that is still on its way when the Lease may move must not land.
+/// A write that is in flight when the Lease may expire must not succeed.
 #[tokio::test(start_paused = true)]
 async fn no_write_outlasts_the_fence() {
     let (cluster, _) = cluster().await;
@@ -218,7 +218,7 @@ async fn no_call_takes_longer_than_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
+async fn retry_after_is_respected_up_to_a_maximum() {
     let (cluster, writer) = cluster().await;
     for (retry_after, waits) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
         cluster.with(|state| {
@@ -264,7 +264,7 @@ async fn published(writer: &Writer) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
+async fn repeated_events_are_counted_and_written_less_often() {
     let (_, writer) = cluster().await;
     let events = Events::new(writer.clone(), "one");
     let now = Timestamp::UNIX_EPOCH;
@@ -290,7 +290,7 @@ async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
     assert_eq!(
         published(&writer).await,
         [("a".to_owned(), 22)],
-        "it goes on where the other stopped"
+        "the count continues after a restart"
     );
     restarted.publish(&news("b"), later).await.unwrap();
     assert_eq!(

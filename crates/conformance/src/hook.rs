@@ -112,7 +112,7 @@ impl Hook {
     }
 }
 
-fn reply(rule: &Value, asked: &Value) -> HookReply {
+fn reply(rule: &Value, review: &Value) -> HookReply {
     if rule.get("silent").is_some() {
         return HookReply::NoResponse;
     }
@@ -127,7 +127,7 @@ fn reply(rule: &Value, asked: &Value) -> HookReply {
     if let Some(map) = response.as_object_mut() {
         map.insert(
             "uid".into(),
-            asked.pointer("/request/uid").cloned().unwrap_or_default(),
+            review.pointer("/request/uid").cloned().unwrap_or_default(),
         );
         if let Some(patch) = map.get("patch").filter(|patch| patch.is_array()) {
             let encoded = STANDARD.encode(patch.to_string());
@@ -135,7 +135,7 @@ fn reply(rule: &Value, asked: &Value) -> HookReply {
             map.entry("patchType").or_insert_with(|| "JSONPatch".into());
         }
     }
-    let version = asked.get("apiVersion").cloned().unwrap_or_default();
+    let version = review.get("apiVersion").cloned().unwrap_or_default();
     let review = json!({"apiVersion": version, "kind": "AdmissionReview", "response": response});
     HookReply::Response(200, review.to_string())
 }

@@ -77,11 +77,11 @@ pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, HookServerError>
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, hook: Arc<Hook>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(converse(stream, acceptor.clone(), Arc::clone(&hook)));
+        connections.spawn(serve_connection(stream, acceptor.clone(), Arc::clone(&hook)));
     }
 }
 
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, hook: Arc<Hook>) {
+async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, hook: Arc<Hook>) {
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };

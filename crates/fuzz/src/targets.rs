@@ -1,4 +1,4 @@
-//! The fuzz targets: each takes any bytes and panics if the code under test breaks its promise.
+//! The fuzz targets: each takes any bytes and panics if the code under test violates its contract.
 
 mod archive_load;
 mod inject;

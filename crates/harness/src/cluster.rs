@@ -115,7 +115,7 @@ impl SimulatedCluster {
         &self.catalog
     }
 
-    /// Returns a client with administrator rights; traces and faults know it by `name`.
+    /// Returns a client with administrator rights; traces and fault rules identify it by `name`.
     #[must_use]
     pub fn client(&self, name: &str) -> Client {
         self.time.client(self.sim.connect(name))
@@ -139,7 +139,7 @@ impl SimulatedCluster {
         self.time.clock()
     }
 
-    /// Lets virtual time pass.
+    /// Sleeps for `time` of virtual time.
     pub async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

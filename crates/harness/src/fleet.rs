@@ -140,7 +140,7 @@ impl Fleet {
         self.controllers = Some(tokio::spawn(delivery.run()));
     }
 
-    /// Ends the controllers in the middle of whatever they do.
+    /// Aborts the controllers, also in the middle of a write.
     pub fn kill_controllers(&mut self) {
         if let Some(task) = self.controllers.take() {
             task.abort();
@@ -167,7 +167,7 @@ impl Fleet {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Lets virtual time pass.
+    /// Sleeps for `time` of virtual time.
     pub async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the wall
-//! clock, for people who watch.
+//! clock, for interactive use.
 
 mod cluster;
 mod error;

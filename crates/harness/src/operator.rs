@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 
 use crate::HarnessError;
 
-/// A running operator. Dropping it kills the operator in the middle of whatever it does.
+/// A running operator. Dropping it aborts the operator, also in the middle of a write.
 #[derive(Debug)]
 pub struct RunningOperator {
     stop: Option<oneshot::Sender<()>>,
@@ -30,7 +30,7 @@ impl RunningOperator {
     /// Stops the operator gracefully and waits until it has ended.
     pub async fn stop(mut self) -> Result<(), HarnessError> {
         if let Some(stop) = self.stop.take() {
-            // The receiver is gone if the operator has ended by itself.
+            // Sending fails if the operator has ended by itself.
             let _ = stop.send(());
         }
         self.ended().await

@@ -1,5 +1,5 @@
-//! The laws over a corpus of manifests in many styles: every file below `corpus/`, under every combination of
-//! options.
+//! Checks the injection properties on a corpus of manifests in many styles: every file below `corpus/`, with
+//! every combination of options.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use mainstay_inject::{Action, Images, Mode, Options, Profile, run};
 
-/// Files in which containers or nulls are replaced: not every line stays as it is.
+/// Prefixes of files in which containers or nulls are replaced, so lines may change.
 const REPLACED: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
 
 fn corpus() -> Vec<(String, Vec<u8>)> {
@@ -33,7 +33,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Every combination of profile and skips.
+/// Returns every combination of profile and skip flags.
 fn combinations() -> Vec<Options> {
     let flags = [(false, false), (true, false), (false, true), (true, true)];
     let of = |profile: &'static Profile| {
@@ -59,7 +59,7 @@ fn same(law: &str, name: &str, given: &[u8], wanted: &[u8]) {
     );
 }
 
-/// Every line of `old` is in `new`, in its order.
+/// Whether every line of `old` is in `new`, in the same order.
 fn keeps_lines(old: &[u8], new: &[u8]) -> bool {
     let mut rest = new.split(|byte| *byte == b'\n');
     old.split(|byte| *byte == b'\n')
@@ -75,29 +75,29 @@ fn check(name: &str, text: &[u8], options: &Options) -> usize {
         .collect();
     assert!(failed.is_empty(), "{name}: {failed:#?}");
     same(
-        "twice is once",
+        "injection is idempotent",
         name,
         &run(&outcome.text, options).unwrap().text,
         &outcome.text,
     );
-    let away = Options {
+    let uninject = Options {
         mode: Mode::Uninject,
         ..options.clone()
     };
     same(
-        "nothing to take away",
+        "uninjecting an original changes nothing",
         name,
-        &run(text, &away).unwrap().text,
+        &run(text, &uninject).unwrap().text,
         text,
     );
-    let back = run(&outcome.text, &away).unwrap();
+    let back = run(&outcome.text, &uninject).unwrap();
     let law = format!("{name}: the original is restored");
-    common::restored(&law, &outcome.text, &back.text, text).unwrap_or_else(|error| panic!("{error}"));
+    common::check_restored(&law, &outcome.text, &back.text, text).unwrap_or_else(|error| panic!("{error}"));
     outcome.reports.len()
 }
 
 #[test]
-fn the_laws_hold_for_every_manifest() {
+fn all_properties_hold_for_every_manifest() {
     let (files, combinations) = (corpus(), combinations());
     let mut workloads = 0;
     for (name, text) in &files {
@@ -113,7 +113,7 @@ fn the_laws_hold_for_every_manifest() {
     assert!(files.len() >= 200, "{}", files.len());
 }
 
-/// Which options follow which: all of them in the whole proof, a share elsewhere.
+/// Indexes of the options for the second run: all if `LAWS` is set, otherwise a sample.
 fn followers(count: usize) -> Vec<usize> {
     let all = std::env::var_os("LAWS").is_some();
     if all { (0..count).collect() } else { vec![1, 4] }
@@ -133,7 +133,7 @@ fn changed_options_converge() {
                 let next = (number + step) % fresh.len();
                 let changed = run(&earlier.text, &combinations[next]).unwrap();
                 let law = format!("{name}: changed options converge");
-                common::converged(&law, &earlier.text, &changed.text, &fresh[next].text)
+                common::check_converged(&law, &earlier.text, &changed.text, &fresh[next].text)
                     .unwrap_or_else(|error| panic!("{error}"));
                 pairs += 1;
             }

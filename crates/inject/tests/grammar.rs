@@ -1,8 +1,8 @@
-//! The proxy's configuration language: every line of `grammar/vectors.txt` is read and compared with what it
-//! says.
+//! The proxy's configuration language: parses every line of `grammar/vectors.txt` and compares the result with
+//! the expected one.
 //!
-//! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as what was understood
-//! and, after ` ! `, each flaw as `START..END CODE: MESSAGE`.
+//! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as the parsed value and,
+//! after ` ! `, each error as `START..END CODE: MESSAGE`.
 
 #![allow(
     clippy::unwrap_used,
@@ -72,7 +72,7 @@ fn shown(mut value: String, flaws: &[Flaw]) -> String {
     value
 }
 
-/// Kind, dialect and text of a line, and what it expects.
+/// Splits a line into kind, dialect, text and expected result.
 fn vector(line: &str) -> (&str, Dialect, String, &str) {
     let (left, expected) = line
         .split_once(" => ")
@@ -101,7 +101,7 @@ fn vector(line: &str) -> (&str, Dialect, String, &str) {
 }
 
 #[test]
-fn every_vector_reads_as_it_says() {
+fn every_vector_parses_as_expected() {
     let mut wrong = String::new();
     let lines = || {
         VECTORS
@@ -120,7 +120,7 @@ fn every_vector_reads_as_it_says() {
 }
 
 #[test]
-fn flaws_lie_within_the_text() {
+fn error_positions_are_within_the_text() {
     for line in VECTORS
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))

@@ -1,15 +1,15 @@
-//! Texts made to hurt: each must end in reports, never in a panic, and what grows a hundredfold must not take
-//! ten thousand times as long: in quadratic time these would take minutes.
+//! Hostile input: each text must end in reports, never in a panic, and run time must not be quadratic in the
+//! size of the input, which would take minutes here.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
-#![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
+#![allow(clippy::format_collect, clippy::format_push_string)] // Building texts this way is easier to read.
 
 use mainstay_inject::{Action, Mode, Options, Outcome, run};
 
 const POD: &str =
     "apiVersion: v1\nkind: Pod\nspec:\n  runtimeClassName: contrast-cc\n  containers:\n  - name: app\n";
 
-/// Injects, uninjects, and counts the outcomes.
+/// Injects and uninjects; checks the numbers of injected and failed workloads.
 fn check(name: &str, text: &str, injected: usize, failed: usize) {
     let options = Options::default();
     let outcome = run(text.as_bytes(), &options).unwrap();
@@ -25,11 +25,11 @@ fn check(name: &str, text: &str, injected: usize, failed: usize) {
         (injected, failed),
         "{name}"
     );
-    let back = away(&outcome);
+    let back = uninject(&outcome);
     assert!(text.contains("mainstay:") || back == text.as_bytes(), "{name}");
 }
 
-fn away(outcome: &Outcome<'_>) -> Vec<u8> {
+fn uninject(outcome: &Outcome<'_>) -> Vec<u8> {
     let options = Options {
         mode: Mode::Uninject,
         ..Options::default()
@@ -38,7 +38,7 @@ fn away(outcome: &Outcome<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn nesting_without_end() {
+fn deep_nesting() {
     check("brackets", &format!("contrast-cc: {}", "[".repeat(100_000)), 0, 1);
     check(
         "closed brackets",
@@ -74,7 +74,7 @@ fn aliases_that_multiply() {
 }
 
 #[test]
-fn many_of_everything() {
+fn many_documents_containers_and_annotations() {
     let containers: String = (0..2_000).map(|at| format!("  - name: app-{at}\n")).collect();
     check("containers", &POD.replace("  - name: app\n", &containers), 1, 0);
     let documents = format!("---\n{POD}").repeat(1_000);
@@ -92,7 +92,7 @@ fn many_of_everything() {
 }
 
 #[test]
-fn one_line_without_end() {
+fn one_long_line() {
     let item = "{\"kind\":\"Pod\",\"spec\":{\"runtimeClassName\":\"contrast-cc\",\"containers\":[{\"name\":\"app\"},{\"name\":\"two\",\"volumeMounts\":[]}]}}";
     let items = vec![item; 2_000].join(",");
     check(
@@ -108,7 +108,7 @@ fn one_line_without_end() {
 }
 
 #[test]
-fn comments_that_look_like_ours() {
+fn comments_that_look_like_markers() {
     let was = "# mainstay:was - name: x\n".repeat(20_000);
     check("formers around a pod", &format!("{POD}{was}"), 0, 1);
     let apart = "# mainstay:was - name: x\n\n".repeat(20_000);
@@ -121,7 +121,7 @@ fn comments_that_look_like_ours() {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
+fn bytes_that_are_not_utf_8() {
     let options = Options::default();
     for bytes in [
         &b"contrast-cc: \xff\xfe"[..],

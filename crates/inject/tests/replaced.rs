@@ -1,7 +1,7 @@
-//! Init containers with the names of injected ones in flow lists: replaced, kept in the undo record, and
-//! restored.
+//! Init containers in flow lists that have the names of injected ones are replaced, stored in the undo record,
+//! and restored.
 
-// A test may fail by any means.
+// Tests may panic.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ fn same(given: &str, wanted: &str, from: &str) {
     );
 }
 
-/// `list` injected and then changed by `edit` is restored to the original changed by `edit`.
+/// Checks that uninjecting an injected and then edited text returns the edited original.
 #[track_caller]
 fn check(list: &str, edit: impl Fn(&str) -> String) {
     for original in [pod(list), pod(list).replace('\n', "\r\n")] {
@@ -103,14 +103,14 @@ fn other_containers_may_change() {
     }
 }
 
-/// As `jq`, `yq -o yaml` and other tools write it: the record is all that is left.
+/// Tools such as `jq` and `yq -o yaml` drop comments, so that only the undo record is left.
 #[test]
 fn reformatted_text_is_restored() {
     let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).unwrap();
     for list in lists() {
         check(&list, |text| mainstay_yaml::to_json(&value(text)).unwrap());
         check(&list, |text| mainstay_yaml::to_json_pretty(&value(text)).unwrap());
-        // Injected into block YAML, marks take the place of the record.
+        // Block YAML has marker comments instead of an undo record.
         let (original, injected) = (pod(&list), inject(&pod(&list)));
         let block = mainstay_yaml::to_yaml_v3(&value(&injected)).unwrap();
         same(&uninject(&block), &original, &block);

@@ -1,8 +1,8 @@
-//! Tables of inputs with the bytes they must become: every `NAME.in.*` under tests/tables, with `NAME.out.*`
-//! (absent: not a byte changes), `NAME.says` (the reports) and perhaps `NAME.flags`. `BLESS=1` writes what is
-//! given now.
+//! Inputs with their expected output: every `NAME.in.*` under tests/tables, with `NAME.out.*` (absent if the
+//! output equals the input), `NAME.says` (the reports) and an optional `NAME.flags`. `BLESS=1` writes the
+//! expected files.
 
-// A test may fail by any means, and reads its tables.
+// Tests may panic and read files.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use mainstay_inject::{Images, LATER, Mode, Options, Outcome, PodTemplatePath, run};
 
 #[test]
-fn every_input_becomes_what_stands_beside_it() {
+fn every_input_has_the_stored_output() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables");
     let inputs = inputs(&root);
     let wrong: Vec<String> = inputs
@@ -50,7 +50,7 @@ fn inputs(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// One input: its output, its reports, and the laws.
+/// Checks output, reports and round-trip properties of one input.
 fn check(root: &Path, input: &Path) -> Result<(), String> {
     let name = input.strip_prefix(root).unwrap().display().to_string();
     let sibling = |old: &str, new: &str| PathBuf::from(input.display().to_string().replace(old, new));
@@ -60,7 +60,7 @@ fn check(root: &Path, input: &Path) -> Result<(), String> {
     let options = options(&flags);
     let text = fs::read(input).unwrap();
     let outcome = run(&text, &options).map_err(|error| format!("{name}: {error}"))?;
-    let said = says(&outcome);
+    let text_of_reports = format_reports(&outcome);
     let (output, reports) = (sibling(".in.", ".out."), stem.with_extension("says"));
     if std::env::var_os("BLESS").is_some() {
         if outcome.changed() {
@@ -68,15 +68,15 @@ fn check(root: &Path, input: &Path) -> Result<(), String> {
         } else {
             drop(fs::remove_file(&output));
         }
-        fs::write(&reports, &said).unwrap();
+        fs::write(&reports, &text_of_reports).unwrap();
     }
     let expected = fs::read(&output).unwrap_or_else(|_| text.clone());
     if outcome.text != expected {
         let given = String::from_utf8_lossy(&outcome.text);
-        return Err(format!("{name}: other bytes\n{given}"));
+        return Err(format!("{name}: unexpected output\n{given}"));
     }
-    if fs::read_to_string(&reports).unwrap_or_default() != said {
-        return Err(format!("{name}: other reports\n{said}"));
+    if fs::read_to_string(&reports).unwrap_or_default() != text_of_reports {
+        return Err(format!("{name}: unexpected reports\n{text_of_reports}"));
     }
     if options.mode == Mode::Inject {
         laws(&name, &text, &outcome.text, &options)?;
@@ -88,20 +88,20 @@ fn laws(name: &str, before: &[u8], after: &[u8], options: &Options) -> Result<()
     let twice = run(after, options).unwrap();
     if twice.text != after {
         return Err(format!(
-            "{name}: twice is not once\n{}",
+            "{name}: injection is not idempotent\n{}",
             String::from_utf8_lossy(&twice.text)
         ));
     }
-    let away = Options {
+    let uninject = Options {
         mode: Mode::Uninject,
         ..options.clone()
     };
-    let back = run(after, &away).unwrap();
-    // What was injected earlier is not an original.
+    let back = run(after, &uninject).unwrap();
+    // An input that is already injected is not restored to itself.
     if common::has_marks(before) {
         return Ok(());
     }
-    common::restored(
+    common::check_restored(
         &format!("{name}: the original is restored"),
         after,
         &back.text,
@@ -133,8 +133,8 @@ fn options(flags: &str) -> Options {
     options
 }
 
-fn says(outcome: &Outcome<'_>) -> String {
-    let mut said = String::new();
+fn format_reports(outcome: &Outcome<'_>) -> String {
+    let mut text_of_reports = String::new();
     for report in &outcome.reports {
         let namespace = report
             .namespace
@@ -146,7 +146,7 @@ fn says(outcome: &Outcome<'_>) -> String {
         } else {
             format!(" {}", report.path)
         };
-        said += &format!(
+        text_of_reports += &format!(
             "{}: {} {namespace}{}{path}: {} ({})\n",
             report.place.line,
             report.kind,
@@ -156,7 +156,7 @@ fn says(outcome: &Outcome<'_>) -> String {
         );
         for finding in &report.findings {
             let place = finding.place;
-            said += &format!(
+            text_of_reports += &format!(
                 "  {}:{}+{}: {:?} {}: {}\n",
                 place.line,
                 place.column,
@@ -165,12 +165,12 @@ fn says(outcome: &Outcome<'_>) -> String {
                 finding.code.code(),
                 finding.message
             );
-            said += &finding
+            text_of_reports += &finding
                 .help
                 .iter()
                 .map(|help| format!("    {help}\n"))
                 .collect::<String>();
         }
     }
-    said
+    text_of_reports
 }

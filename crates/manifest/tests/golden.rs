@@ -1,5 +1,5 @@
-//! Every profile with each of the configurations in `tests/golden`: what changes compared with the profile
-//! alone is stored. `MAINSTAY_BLESS=1` writes it.
+//! Every profile with each configuration in `tests/golden`. The changes relative to the profile alone are
+//! stored; `MAINSTAY_BLESS=1` writes them.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -14,10 +14,10 @@ use std::fs;
 use mainstay_manifest::Profiles;
 use support::{Case, Objects, differences, identified, with_package};
 
-/// CRDs do not depend on the configuration and are most of the work.
+/// Excludes CRDs, which do not depend on the configuration and take most of the time.
 const WITHOUT_CRDS: &str = "values.base.enableIstioConfigCRDs=false";
 
-/// Generates a profile, with a configuration on top; the second part is what is printed.
+/// Generates a profile with an optional configuration; returns the objects and the printed diagnostics.
 fn generate(profile: &str, case: Option<&Case>) -> (Objects, String) {
     with_package(|package| {
         let mut request = match case {

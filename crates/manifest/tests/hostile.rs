@@ -66,7 +66,7 @@ fn nested(open: &str, close: &str, depth: usize) -> String {
     format!("{}1{}", open.repeat(depth), close.repeat(depth))
 }
 
-fn laughs() -> String {
+fn billion_laughs() -> String {
     let mut text = String::from("  values:\n    a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let item = format!("*a{}", level - 1);
@@ -109,7 +109,7 @@ fn files() -> Vec<Hostile> {
         file("an unknown alias", "a: *b", Some("unknown anchor")),
         file("a cyclic alias", "a: &a [*a]", Some("contains itself")),
         file("a map as a key", "{a: b}: c", Some("not valid YAML")),
-        spec("exponential aliases", &laughs(), Some("not valid YAML")),
+        spec("exponential aliases", &billion_laughs(), Some("not valid YAML")),
         spec(
             "a spec of aliases",
             "  x: &x {}\n  components: *x\n",
@@ -315,7 +315,7 @@ fn run(case: &Hostile) -> Result<Rendered, Diagnostics> {
     })
 }
 
-/// Returns what is wrong with the outcome of a case.
+/// Returns the problem with the outcome of a case, if any.
 fn problem(case: &Hostile) -> Option<String> {
     match (run(case), case.message) {
         (Ok(rendered), None) => (rendered.steps > MAX_STEPS).then(|| format!("{} steps", rendered.steps)),

@@ -20,7 +20,7 @@ use mainstay_catalog::{Catalog, Flavour, Version};
 use mainstay_testkit::peer;
 use support::{Case, Objects, VERSION, differences, identified, parse_objects};
 
-/// Upstream's directories of the charts.
+/// Directories of the charts in the upstream repository.
 const CHARTS: &[(&str, &str)] = &[
     ("base", "base"),
     ("istiod", "istio-control/istio-discovery"),

@@ -15,7 +15,7 @@ use std::fs;
 
 use support::Case;
 
-/// Returns what is printed: warnings and errors with their locations.
+/// Returns the printed warnings and errors with their locations.
 fn printed(case: &Case) -> String {
     let text = match case.generate() {
         Ok(rendered) => rendered.warnings.to_string(),

@@ -1,5 +1,5 @@
-//! How long a plan takes that has nothing to do, in a cluster of 1,000 namespaces and 20,000 pods; and what
-//! an event costs.
+//! Measures a plan without steps and the cost of an event, in a cluster with 1,000 namespaces and 20,000
+//! pods.
 //!
 //! ```text
 //! cargo run --release -p mainstay-mesh --example quiet
@@ -49,7 +49,7 @@ fn main() {
     events(&mut world);
 }
 
-/// Three revisions, five tags, every namespace and every pod injected by one of them.
+/// Returns a cluster with three revisions and five tags, which inject every namespace and every pod.
 fn cluster() -> World {
     let mut world = World::default();
     let tags = ["default", "prod", "canary", "blue", "green"];
@@ -82,7 +82,7 @@ fn cluster() -> World {
     world
 }
 
-/// Values of an ordinary size.
+/// Returns values of a typical size.
 fn values() -> serde_json::Value {
     let env: serde_json::Map<_, _> = (0..40)
         .map(|i| (format!("VARIABLE_{i}"), format!("value-{i}").into()))
@@ -93,7 +93,7 @@ fn values() -> serde_json::Value {
     json!({"pilot": {"env": env}, "meshConfig": {"extensionProviders": providers, "accessLogFile": "/dev/stdout"}})
 }
 
-/// A thousand label changes on injected pods, none of which changes what is in use.
+/// Measures a thousand label changes on injected pods, none of which changes what is in use.
 fn events(world: &mut World) {
     let annotations = pairs("istio.io/rev=default-v1-29-1");
     let mut affected = 0;
@@ -135,7 +135,7 @@ fn events(world: &mut World) {
     );
 }
 
-/// Median and 99th percentile: a busy machine spoils the mean.
+/// Returns the median and the 99th percentile, which are less sensitive to other load than the mean.
 fn time(mut run: impl FnMut()) -> (Duration, Duration) {
     let mut took: Vec<Duration> = (0..ROUNDS)
         .map(|_| {

@@ -100,16 +100,16 @@ pub enum Action {
     DeleteTag(Precondition),
     /// Replace the finalizers by these, which include ours.
     AddFinalizer {
-        /// Of which object.
+        /// The object.
         object: Precondition,
-        /// All of them.
+        /// All finalizers of the object.
         finalizers: Vec<String>,
     },
     /// Replace the finalizers by these, which no longer include ours.
     RemoveFinalizer {
-        /// Of which object.
+        /// The object.
         object: Precondition,
-        /// All that remain.
+        /// The remaining finalizers.
         finalizers: Vec<String>,
     },
     /// Render, compare with live objects, apply differences, delete leftovers.
@@ -118,9 +118,9 @@ pub enum Action {
     Uninstall(ReleaseKey),
     /// Replace the status.
     WriteStatus {
-        /// Of which object.
+        /// The object.
         object: Precondition,
-        /// By this.
+        /// The new status.
         status: NewStatus,
     },
     /// Send an event.
@@ -129,11 +129,11 @@ pub enum Action {
     Probe(ProbeRequest),
     /// Write the result of a probe to the webhook configuration.
     AnnotateWebhook {
-        /// Which.
+        /// The webhook configuration.
         object: Precondition,
-        /// Whether it is ready.
+        /// Whether the remote control plane is ready.
         ready: bool,
-        /// Why not.
+        /// Why the probe failed; empty if there was a response.
         reason: String,
     },
     /// Change the revision label of a namespace.
@@ -291,7 +291,7 @@ pub struct NewObject<S> {
 /// A change of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<S> {
-    /// Which version was seen.
+    /// The observed version of the object.
     pub object: Precondition,
     /// The new owners.
     pub owner_references: Vec<OwnerReference>,
@@ -319,7 +319,7 @@ impl fmt::Display for ReleaseKey {
 /// A release to install.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// Which.
+    /// Key of the release.
     pub key: ReleaseKey,
     /// Name of the chart.
     pub chart: &'static str,
@@ -334,15 +334,15 @@ pub struct Release {
 /// A status of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewStatus {
-    /// Of an Istio.
+    /// Status of an Istio.
     Istio(IstioStatus),
-    /// Of a revision.
+    /// Status of a revision.
     Revision(RevisionStatus),
-    /// Of a tag.
+    /// Status of a tag.
     Tag(TagStatus),
-    /// Of the network plug-in.
+    /// Status of an `IstioCNI`.
     Cni(CniStatus),
-    /// Of the node proxy.
+    /// Status of a `ZTunnel`.
     ZTunnel(ZTunnelStatus),
 }
 
@@ -375,7 +375,7 @@ pub struct Event {
 /// A change of a namespace's revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relabel {
-    /// Which version of it was seen.
+    /// The observed version of the namespace.
     pub object: Precondition,
     /// The new revision.
     pub revision: String,
@@ -401,11 +401,11 @@ impl Relabel {
 /// record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Which version of it was seen.
+    /// The observed version of the workload.
     pub object: Precondition,
     /// Whether its template names an old revision and must name the new one; otherwise it is only restarted.
     pub relabel: bool,
-    /// What is remembered on it.
+    /// The migration record that is stored on the workload.
     pub record: MigrationRecord,
 }
 
@@ -431,12 +431,12 @@ impl Move {
 /// A readiness probe of a remote control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
-    /// The webhook configuration it is asked for.
+    /// The webhook configuration of the control plane.
     pub webhook: String,
-    /// Where to ask: always `https`, always a Service of this cluster.
+    /// URL of the probe: always `https`, always a Service of this cluster.
     pub url: String,
     /// The only authority to trust, PEM as in `caBundle`.
     pub ca_bundle: Arc<[u8]>,
-    /// How long to wait.
+    /// Timeout of the probe, in seconds.
     pub timeout_seconds: u32,
 }

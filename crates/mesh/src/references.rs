@@ -1,9 +1,9 @@
 //! Index of references: which namespaces, pods and tags refer to which revision or tag. Each event returns
 //! the names whose use changed.
 //!
-//! Revisions and tags share one name `namespace_entry`, so names are indexed, not objects. The last observed
-//! reference of an object is stored, so that a removed label updates the name it referred to. The cost of an
-//! event does not depend on the number of pods; only objects that refer to something are stored.
+//! Revisions and tags share one set of names, so names are indexed, not objects. The last observed reference
+//! of an object is stored, so that a removed label updates the name it referred to. The cost of an event does
+//! not depend on the number of pods; only objects that refer to something are stored.
 //!
 //! *Invariant:* the index after any sequence of events equals the index built from the final objects.
 
@@ -58,7 +58,7 @@ pub enum Referrer<'a> {
 
 impl<'a> Referrer<'a> {
     /// Returns the referrer with its workload replaced, if it is a pod.
-    pub(crate) fn of(mut self, key: Option<&'a WorkloadKey>) -> Self {
+    pub(crate) fn with_workload(mut self, key: Option<&'a WorkloadKey>) -> Self {
         if let Self::Pod { workload, .. } = &mut self {
             *workload = key;
         }
@@ -523,14 +523,14 @@ impl References {
         changed
     }
 
-    /// The name as others hold it, so that twenty thousand pods of one revision share one text.
+    /// Returns the stored copy of a name, so that all pods of a revision share one string.
     fn shared(&self, name: &str) -> Name {
         self.targets
             .get_key_value(name)
             .map_or_else(|| name.into(), |(known, _)| known.clone())
     }
 
-    /// The key of a workload as its pods hold it.
+    /// Returns the stored copy of a workload key, so that all pods of a workload share it.
     pub(crate) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
         let known = self.pods_by_revision.get_key_value(key);
         known.map_or(key, |(known, _)| known).clone()

@@ -49,13 +49,13 @@ impl Platform {
 /// The images of one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Images {
-    /// The control plane.
+    /// Image of the control plane.
     pub istiod: String,
-    /// The sidecar.
+    /// Image of the sidecar.
     pub proxy: String,
-    /// The network plug-in.
+    /// Image of the CNI node agent.
     pub cni: String,
-    /// The node proxy.
+    /// Image of ztunnel.
     pub ztunnel: String,
 }
 

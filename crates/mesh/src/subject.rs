@@ -36,12 +36,12 @@ impl Subject {
         Self::Object(ObjectKind::IstioRevisionTag, name.into())
     }
 
-    /// The network plug-in.
+    /// An `IstioCNI`.
     pub fn cni(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::IstioCni, name.into())
     }
 
-    /// The node proxy.
+    /// A `ZTunnel`.
     pub fn ztunnel(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::ZTunnel, name.into())
     }

@@ -430,7 +430,7 @@ impl RawWorkload {
 }
 
 /// Whether an annotation that controls migration has an invalid value. Such a workload is not migrated: its
-/// owner wanted something else than the defaults.
+/// owner did not intend the defaults.
 pub(crate) fn has_invalid_annotation(annotations: &Labels) -> bool {
     let is_invalid = |key: &str, is_valid: fn(&str) -> bool| {
         annotations.get(key).is_some_and(|value| !is_valid(value.trim()))

@@ -60,7 +60,7 @@ fn a_deleted_pod_affects_the_revision_that_injected_it() {
         shown(&world.pod_gone("app", "p")),
         ["Istio/my", "IstioRevision/my"]
     );
-    assert_eq!(shown(&world.pod_gone("app", "p")), [""; 0], "once");
+    assert_eq!(shown(&world.pod_gone("app", "p")), [""; 0], "a repeated deletion");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn events_that_change_nothing_affect_no_subject() {
     assert_eq!(
         shown(&world.pod("app", "q", "", "istio.io/rev=my")),
         [""; 0],
-        "one more of the same"
+        "another pod on the same revision"
     );
     assert_eq!(shown(&world.namespace("app", "istio.io/rev=my team=x")), [""; 0]);
     assert_eq!(shown(&world.namespace("elsewhere", "team=x")), [""; 0]);
@@ -84,7 +84,7 @@ fn events_that_change_nothing_affect_no_subject() {
     assert_eq!(
         shown(&world.namespace("app2", "istio.io/rev=unknown")),
         [""; 0],
-        "a name that is nothing"
+        "no object has this name"
     );
     let fact = *world.snapshot.deployment("istio-system", "istiod-my").unwrap();
     let again = Observation::Deployment("istio-system".into(), "istiod-my".into(), Some(fact));

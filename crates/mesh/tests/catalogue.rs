@@ -1,5 +1,5 @@
-//! The profiles of the charts in this build: what they make of an Istio, an `IstioCNI` and a `ZTunnel` that
-//! ask for nothing.
+//! Tests the values that the profiles of the embedded charts produce for an `Istio`, an `IstioCNI` and a
+//! `ZTunnel` without values.
 
 #![allow(
     clippy::unwrap_used,
@@ -79,7 +79,7 @@ fn every_version_makes_a_plug_in_and_a_node_proxy() {
 }
 
 #[test]
-fn names_stand_for_what_the_catalogue_says() {
+fn version_names_resolve_as_in_the_catalog() {
     let (catalog, library) = library();
     for installable in catalog.installable() {
         for name in installable

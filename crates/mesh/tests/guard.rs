@@ -1,5 +1,5 @@
-//! Finalizers, failures and plug-ins: the shape every reconciliation shares, and the two kinds that are one
-//! release each.
+//! Finalizers and failures, which all kinds handle in the same way, and the kinds with one release each:
+//! `IstioCNI` and `ZTunnel`.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ fn cni(version: &str, namespace: &str) -> Value {
 }
 
 #[test]
-fn nothing_is_planned_for_what_is_not_there() {
+fn absent_objects_have_no_plan() {
     let world = World::default();
     for kind in ObjectKind::ALL {
         assert!(
@@ -53,7 +53,7 @@ fn a_finalizer_comes_first_and_alone() {
 }
 
 #[test]
-fn what_is_deleted_without_our_finalizer_is_not_ours_to_clean() {
+fn deleted_objects_without_our_finalizer_are_ignored() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
@@ -67,7 +67,7 @@ fn what_is_deleted_without_our_finalizer_is_not_ours_to_clean() {
 }
 
 #[test]
-fn the_finalizer_goes_only_when_the_releases_are_known_to_be_gone() {
+fn the_finalizer_is_removed_once_all_releases_are_absent() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.settle();
@@ -86,7 +86,7 @@ fn the_finalizer_goes_only_when_the_releases_are_known_to_be_gone() {
     assert_eq!(
         actions(&world.plan(&subject)),
         ["uninstall istio-cni/istio-cni"],
-        "something is left"
+        "objects of the release remain"
     );
     world.see(Observation::Release(key, ReleaseFact::Absent));
     assert_eq!(actions(&world.plan(&subject)), ["remove finalizer"]);
@@ -118,7 +118,7 @@ fn a_failed_finalization_keeps_the_finalizer_and_waits() {
 }
 
 #[test]
-fn a_restart_looks_at_the_releases_again_and_writes_nothing_else() {
+fn after_a_restart_releases_are_compared_again() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.settle_for_good();
@@ -337,7 +337,7 @@ fn the_node_proxy_follows_its_control_plane() {
 }
 
 #[test]
-fn a_node_proxy_that_moves_takes_its_old_release_along() {
+fn a_moved_ztunnel_uninstalls_its_old_release() {
     let mut world = World::default();
     world.ztunnel(cni("v1.29.1", "ztunnel"));
     world.settle();

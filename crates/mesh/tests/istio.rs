@@ -1,4 +1,5 @@
-//! Istio: validation, naming, grace, ownership, status; every case of upstream's own tests by its name.
+//! `Istio`: validation, revision names, grace periods, ownership and status. Includes upstream's test cases
+//! under their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -128,7 +129,10 @@ fn a_failed_write_is_reported_and_retried_when_due() {
         2,
         "a status and an event, and no second attempt: {done:#?}"
     );
-    assert!(world.plan(&subject).is_empty(), "nothing to do until then");
+    assert!(
+        world.plan(&subject).is_empty(),
+        "nothing to do until the retry is due"
+    );
     world.advance(10);
     world.queue.insert(subject.clone());
     world.settle_for_good();
@@ -193,7 +197,7 @@ fn active_revisions_have_a_name() {
         "test-istio-v1-29-1",
     );
     check(
-        "an alias by what it stands for",
+        "an alias is replaced by its version",
         json!({"type": "RevisionBased"}),
         "v1.29-latest",
         "test-istio-v1-29-1",
@@ -228,7 +232,7 @@ fn grace_periods_have_a_default_and_a_minimum() {
         15,
     );
     check(
-        "a grace period beyond time",
+        "a grace period that overflows",
         json!({"inactiveRevisionDeletionGracePeriodSeconds": i64::MAX}),
         i64::MAX,
     );
@@ -410,7 +414,7 @@ fn a_revision_in_another_namespace_is_left_alone() {
 }
 
 #[test]
-fn a_lost_owner_is_given_back() {
+fn a_removed_owner_reference_is_restored() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -464,7 +468,7 @@ fn nothing_is_planned_before_everything_was_listed() {
 }
 
 #[test]
-fn an_istio_that_goes_away_is_left_to_the_collector() {
+fn a_deleted_istio_is_left_to_the_garbage_collector() {
     let mut world = World::default();
     world.istio(
         "default",

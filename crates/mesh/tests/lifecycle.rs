@@ -1,4 +1,4 @@
-//! Whole lives: install, upgrade, tags, pruning, deletion; each until nothing is left to do.
+//! Complete lifecycles (install, upgrade, tags, pruning, deletion), each executed until no plan is left.
 
 #![allow(
     clippy::unwrap_used,
@@ -216,7 +216,7 @@ fn a_deleted_revision_is_made_again_once_it_is_gone() {
 }
 
 #[test]
-fn plug_in_and_node_proxy_come_and_go() {
+fn cni_and_ztunnel_are_installed_and_removed() {
     let mut world = World::default();
     world.cni(json!({"version": "v1.29.1", "namespace": "istio-cni"}));
     world.ztunnel(json!({"version": "v1.29-latest", "namespace": "ztunnel"}));

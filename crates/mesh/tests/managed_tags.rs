@@ -95,7 +95,7 @@ fn an_istio_that_already_has_revisions_gets_no_implicit_tag() {
     let tag = world.snapshot.tags().get("default").unwrap();
     assert!(
         tag.metadata.owner_references.is_empty(),
-        "a user's tag of that name is the user's"
+        "a tag of that name created by a user is left alone"
     );
     world.delete::<TagSpec>("default");
     world.istio("mesh", spec("v1.28.2", "RevisionBased", Some(&["default"])));
@@ -218,7 +218,7 @@ fn a_tag_that_cannot_be_created_does_not_affect_the_others() {
 }
 
 #[test]
-fn a_tag_that_is_no_longer_listed_goes_and_only_that() {
+fn only_tags_that_are_no_longer_listed_are_deleted() {
     let mut world = World::default();
     world.istio(
         "mesh",
@@ -362,7 +362,11 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
 
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&[])));
     world.settle_for_good();
-    assert_eq!(owner_of_prod(&world), "a", "given up by one, made by the other");
+    assert_eq!(
+        owner_of_prod(&world),
+        "a",
+        "deleted by one Istio, created by the other"
+    );
     assert_eq!(tags_condition(&world, "a"), "TagsReconciled=True/TagsReconciled");
 }
 
@@ -464,7 +468,7 @@ fn the_default_tag_is_replaced_by_a_revision_of_its_name() {
     world.settle_for_good();
     assert!(
         world.tags().is_empty(),
-        "it would keep the active revision from its name"
+        "the tag would block the name of the active revision"
     );
     assert_eq!(
         world.conditions(&Subject::revision("default"))[1],
@@ -489,7 +493,7 @@ fn a_tag_cannot_have_the_name_of_the_active_revision() {
 }
 
 #[test]
-fn a_tag_does_not_snatch_the_name_of_another_istios_revision() {
+fn a_tag_does_not_take_the_name_of_another_istios_revision() {
     let mut world = World::default();
     world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["b"])));
     world.istio("b", spec("v1.29.1", "InPlace", None));
@@ -502,7 +506,7 @@ fn a_tag_does_not_snatch_the_name_of_another_istios_revision() {
     world.istio("b", spec("v1.23.4", "InPlace", None));
     world.delete::<mainstay_api::RevisionSpec>("b");
     world.settle_for_good();
-    assert_eq!(world.tags(), ["b"], "an Istio with an error takes no name");
+    assert_eq!(world.tags(), ["b"], "an Istio with an error reserves no name");
 }
 
 #[test]

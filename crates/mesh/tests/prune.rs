@@ -36,7 +36,7 @@ fn world(unused: &[(&str, i64)], values: &Value) -> World {
     world
 }
 
-/// Sets the `InUse` condition since this many seconds.
+/// Sets the `InUse` condition with a transition time this many seconds ago.
 fn set_in_use(world: &mut World, name: &str, status: Option<ConditionStatus>, seconds: i64) {
     let since = world.snapshot.now - jiff::SignedDuration::from_secs(seconds);
     world.edit::<RevisionSpec>(name, |revision| {
@@ -73,7 +73,7 @@ fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
 }
 
 #[test]
-fn only_what_is_known_to_be_unused_for_the_whole_period_goes() {
+fn only_revisions_unused_for_the_grace_period_are_deleted() {
     let none = || &Value::Null;
     let mut active = world(&[], none());
     set_in_use(&mut active, "my-v1-29-1", Some(ConditionStatus::False), 1000);
@@ -182,7 +182,7 @@ fn a_status_that_lags_behind_deletes_nothing() {
 }
 
 #[test]
-fn a_revision_that_is_going_is_not_deleted_twice() {
+fn a_revision_being_deleted_is_not_deleted_again() {
     let mut world = world(&[("old", 1000)], &Value::Null);
     world.edit::<RevisionSpec>("old", |revision| {
         revision.metadata.finalizers = vec!["x/y".into()];
@@ -221,7 +221,7 @@ fn an_external_control_plane_is_never_pruned() {
 }
 
 #[test]
-fn every_deletion_says_which_version_was_seen() {
+fn every_deletion_has_a_precondition() {
     let world = world(&[("old", 1000)], &Value::Null);
     let old = &world.snapshot.revisions().get("old").unwrap().metadata;
     let plan = world.plan(&Subject::istio("my"));

@@ -1,5 +1,5 @@
-//! `IstioRevision`: validation, readiness, dependencies, use, name clashes; every case of upstream's own
-//! tests by its name.
+//! `IstioRevision`: validation, readiness, dependencies, use and name conflicts. Includes upstream's test
+//! cases under their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use mainstay_mesh::{Action, Observation, Platform, Requeue, Settings, Subject};
 use serde_json::{Value, json};
 use support::{World, actions, condition, pairs, plane};
 
-/// A revision with our finalizer, so that its plan is about its work.
+/// Returns a world with a revision that already has our finalizer.
 fn with_revision(name: &str, spec: Value) -> World {
     let mut world = World::default();
     put(&mut world, name, spec);
@@ -51,7 +51,7 @@ fn check_valid(case: &str, name: &str, spec: Value, expected: Result<(), &str>) 
 }
 
 #[test]
-fn a_revision_must_be_what_its_values_say() {
+fn name_and_namespace_must_match_the_values() {
     let global = json!({"istioNamespace": "istio-system"});
     let spec = |values: Value| json!({"version": "v1.29.1", "namespace": "istio-system", "values": values});
     check_valid("success", "default", plane("default"), Ok(()));
@@ -121,7 +121,7 @@ fn a_revision_must_be_what_its_values_say() {
 }
 
 #[test]
-fn a_namespace_that_goes_or_comes_is_an_event() {
+fn a_deleted_or_created_namespace_affects_its_revisions() {
     let mut world = with_revision("default", plane("default"));
     world.settle();
     let affected = world.see(Observation::Namespace {
@@ -259,7 +259,7 @@ fn dependencies_must_be_healthy() {
     assert_eq!(
         world.conditions(&subject)[3],
         "DependenciesHealthy=False/ZTunnelNotFound: ZTunnel resource does not exist",
-        "the plug-in first, then the node proxy"
+        "IstioCNI first, then ZTunnel"
     );
     world.ready = false;
     world.ztunnel(json!({"version": "v1.29.1", "namespace": "ztunnel"}));
@@ -285,7 +285,7 @@ fn dependencies_must_be_healthy() {
 }
 
 #[test]
-fn the_platform_may_ask_for_the_plug_in() {
+fn the_platform_may_require_the_cni() {
     let mut world = World::with(Settings {
         platform: Platform::OpenShift,
         operator_namespace: "sail-operator".into(),
@@ -302,7 +302,8 @@ fn the_platform_may_ask_for_the_plug_in() {
     );
 }
 
-/// Namespace labels, pod labels, pod annotations → which revision is in use.
+/// Checks which revision is in use with these labels of a namespace and these labels and annotations of a
+/// pod.
 fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
     for name in ["default", "my-rev"] {
         let mut world = with_revision(name, plane(name));
@@ -404,7 +405,7 @@ fn a_name_belongs_to_the_older_object() {
     assert_eq!(
         world.conditions(&revision)[1],
         "Reconciled=True/Reconciled",
-        "and no clock was needed"
+        "without a requeue"
     );
 }
 

@@ -1,4 +1,5 @@
-//! `IstioRevisionTag`: targets, use, name clashes, moves; every case of upstream's own tests by its name.
+//! `IstioRevisionTag`: targets, use, name conflicts and moves. Includes upstream's test cases under their
+//! names.
 
 #![allow(
     clippy::unwrap_used,
@@ -156,7 +157,7 @@ fn the_default_tag_makes_its_revision_the_default_one() {
     assert_eq!(base.values["revisionTags"], json!(["default"]));
 }
 
-/// Namespace labels, pod labels, pod annotations → which tag is in use.
+/// Checks which tag is in use with these labels of a namespace and these labels and annotations of a pod.
 fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
     for name in ["default", "my-rev"] {
         let mut world = World::default();
@@ -215,7 +216,7 @@ fn use_is_unknown_when_a_source_cannot_be_read() {
     assert_eq!(
         use_of(&with_tag("Istio", "x")),
         format!("{head}istios.sailoperator.io \"x\" not found"),
-        "a target that leads nowhere"
+        "a target that does not exist"
     );
     let mut world = with_tag("IstioRevision", "my-rev");
     world.revision("my-rev", plane("my-rev"));
@@ -261,7 +262,7 @@ fn a_revision_of_the_same_name_keeps_it_if_it_was_first() {
     assert_eq!(
         world.conditions(&Subject::tag("prod"))[1],
         "Reconciled=True/Reconciled",
-        "and no clock was needed"
+        "without a requeue"
     );
 }
 
@@ -322,12 +323,12 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     assert_eq!(
         world.revisions(),
         ["default-v1-29-1"],
-        "nothing keeps the old one any more"
+        "the old revision is no longer in use"
     );
 }
 
 #[test]
-fn a_floating_tag_leaves_a_revision_that_goes_away() {
+fn a_floating_tag_leaves_a_deleted_revision() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.28.2"));
     put_tag(&mut world, "prod", "Istio", "default");

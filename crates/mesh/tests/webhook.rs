@@ -1,4 +1,4 @@
-//! Remote control planes: when they are asked, what is written, and that nothing is written twice.
+//! Remote control planes: when they are probed, and which results are written.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ fn client(service: impl Into<Option<ServiceReference>>, bundle: &[u8]) -> Webhoo
     }
 }
 
-/// A world with a webhook configuration of a revision of this profile.
+/// Returns a world with the webhook configuration of a revision with this profile.
 fn world(profile: &str, annotations: &str, client: impl Into<Option<WebhookClient>>) -> World {
     let mut world = World::default();
     let mut spec = plane("default");
@@ -77,7 +77,7 @@ fn probe_result(world: &mut World, ready: bool, reason: &str) {
 }
 
 #[test]
-fn only_webhooks_of_remote_revisions_are_asked() {
+fn only_webhooks_of_remote_revisions_are_probed() {
     let good = || client(service(None), b"pem");
     assert_eq!(
         actions(&world("remote", "", good()).plan(&subject())).len(),
@@ -109,7 +109,7 @@ fn only_webhooks_of_remote_revisions_are_asked() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_not_ready_and_why_is_written_once() {
+fn a_webhook_that_cannot_be_probed_is_not_ready() {
     let check = |case: &str, client: Option<WebhookClient>, reason: &str| {
         let mut world = world("remote", "", client);
         assert_eq!(
@@ -139,7 +139,7 @@ fn who_cannot_be_asked_is_not_ready_and_why_is_written_once() {
 }
 
 #[test]
-fn where_to_ask() {
+fn probes_use_the_port_of_the_service() {
     let check = |case: &str, port: Option<u16>, url: &str| {
         let world = world("remote", "", client(service(port), b"pem"));
         assert_eq!(
@@ -157,7 +157,7 @@ fn where_to_ask() {
 }
 
 #[test]
-fn how_long_to_wait() {
+fn the_probe_timeout_is_configurable() {
     let check = |case: &str, annotations: &str, seconds: u32| {
         let world = world("remote", annotations, client(service(None), b"pem"));
         let plan = world.plan(&subject());
@@ -178,7 +178,7 @@ fn how_long_to_wait() {
         5,
     );
     check(
-        "never without pause",
+        "at least one second",
         "sailoperator.io/readinessProbe.timeoutSeconds=0",
         1,
     );
@@ -215,7 +215,7 @@ fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
         assert_eq!(
             settle(&mut world),
             [""; 0],
-            "and no write, however often it is asked"
+            "no write while the result is unchanged"
         );
     }
     probe_result(&mut world, false, "");
@@ -229,7 +229,7 @@ fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
 }
 
 #[test]
-fn the_period_is_the_users() {
+fn the_probe_period_is_configurable() {
     let annotations = "sailoperator.io/readinessProbe.periodSeconds=42";
     let mut world = world("remote", annotations, client(service(None), b"pem"));
     probe_result(&mut world, true, "");

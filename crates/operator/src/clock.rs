@@ -1,4 +1,4 @@
-//! A source of time that never goes back; tests pass their own.
+//! A monotonic source of time; tests provide their own.
 
 use std::fmt;
 use std::sync::Arc;

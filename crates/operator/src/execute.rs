@@ -318,7 +318,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// The same for namespaces and workloads.
+    /// Reads the namespace or workload of an action again, for the same reason.
     async fn read_user_object_again(&self, action: &Action) {
         let Some(subject) = action.precondition().map(|object| &object.subject) else {
             return;
@@ -344,7 +344,7 @@ fn log_decode_error(result: Result<(), DecodeError>) {
     }
 }
 
-/// Returns the own object that an action writes.
+/// Returns kind and name of the object of ours that an action writes.
 fn target(action: &Action) -> Option<(ObjectKind, String)> {
     match action {
         Action::CreateRevision(new) => Some((ObjectKind::IstioRevision, new.name.clone())),
@@ -372,7 +372,7 @@ fn write_kind(action: &Action) -> Option<&'static str> {
     })
 }
 
-/// An object that does not exist has no finalizer to remove.
+/// Treats a missing object as success: it has no finalizer to remove.
 fn missing_is_fine(
     action: &Action,
     response: Result<Value, WriteError>,

@@ -34,7 +34,7 @@ struct State {
 }
 
 impl Default for Health {
-    /// Live since now, not ready.
+    /// Creates the state of a new process: live, but not ready.
     fn default() -> Self {
         Self {
             state: Mutex::new(State {

@@ -20,16 +20,16 @@ pub use plans::PlanLog;
 pub(crate) use plans::describe;
 pub use redact::redact;
 
-/// An invalid log option, in zap's words.
+/// An invalid log option, with the message of zap.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogOptionError {
-    /// Not a level.
+    /// The level is invalid.
     #[error("invalid log level {0:?}")]
     Level(String),
-    /// Not an encoder.
+    /// The encoder is unknown.
     #[error("invalid encoder value {0:?}")]
     Encoder(String),
-    /// Not a time encoding.
+    /// The time encoding is unknown.
     #[error("invalid time-encoding value {0:?}")]
     TimeEncoding(String),
 }

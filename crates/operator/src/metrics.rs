@@ -44,9 +44,9 @@ pub struct Metrics {
     panics: Counter,
 }
 
-/// From 0.1 ms, the time of a plan, to 90 s, the time of a slow installation.
+/// Bucket bounds from 0.1 ms, the time of a plan, to 90 s, the time of a slow installation.
 const RECONCILE_BUCKETS: [f64; 10] = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 90.0];
-/// Planning should take well under a millisecond.
+/// Bucket bounds of planning, which should take well under a millisecond.
 const PLAN_BUCKETS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.01, 0.1];
 
 impl Metrics {

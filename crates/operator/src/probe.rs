@@ -1,8 +1,8 @@
 //! Probes remote control planes over HTTPS.
 //!
 //! Users who may edit a webhook configuration control the request, so it is restricted: only
-//! `https://SERVICE.NAMESPACE.svc:PORT/ready`, only with the CA bundle of the webhook, no address that no
-//! Service has, no redirect, and the body is not read.
+//! `https://SERVICE.NAMESPACE.svc:PORT/ready`, only with the CA bundle of the webhook, only to addresses
+//! that a Service can have, without redirects, and the body is not read.
 
 mod address;
 
@@ -28,7 +28,7 @@ pub use address::{Address, Resolver, SystemResolver};
 
 use crate::{ProbeOutcome, Prober};
 
-/// Maximum timeout of a probe in seconds, whatever the annotation says.
+/// Maximum timeout of a probe in seconds, even if the annotation sets a longer one.
 const MAX_TIMEOUT_SECONDS: u32 = 30;
 /// Maximum size of the response headers.
 const MAX_HEADER_BYTES: usize = 16 << 10;
@@ -146,7 +146,7 @@ pub enum ProbeError {
     /// The URL is not that of a Service of this cluster.
     #[error("only webhooks pointing to a Service are supported")]
     Url,
-    /// No certificate in the bundle.
+    /// The bundle contains no certificate.
     #[error("failed to append CA bundle to cert pool")]
     Bundle,
     /// The host has no address.

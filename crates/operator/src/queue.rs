@@ -20,14 +20,14 @@ const REFILL_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     ready: VecDeque<Subject>,
-    /// The same as a set.
+    /// The subjects in `ready`, as a set.
     queued: BTreeSet<Subject>,
     scheduled: BTreeMap<Subject, Timestamp>,
-    /// The same ordered by time.
+    /// The entries of `scheduled`, ordered by time.
     by_time: BTreeSet<(Timestamp, Subject)>,
     running: BTreeSet<Subject>,
     attempts: BTreeMap<Subject, u32>,
-    /// Plans executed by each subject, and since when.
+    /// Time of the last refill of the rate limit, and the plans that count against it, by subject.
     spent: BTreeMap<Subject, (Timestamp, u32)>,
     enqueue_count: u64,
 }
@@ -194,7 +194,7 @@ mod tests {
         queue.done(&Subject::istio("a"));
         assert_eq!(take_all(&mut queue, 0), ["a"], "enqueued while it was running");
         queue.done(&Subject::istio("a"));
-        assert_eq!(take_all(&mut queue, 0), [""; 0], "and not since");
+        assert_eq!(take_all(&mut queue, 0), [""; 0], "not enqueued since");
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns when to call [`Reconciler::next_plan`] again, events aside.
+    /// Returns when to call [`Reconciler::next_plan`] again if no event arrives before.
     #[must_use]
     pub fn next_due(&self) -> Timestamp {
         self.queue
@@ -292,9 +292,9 @@ impl Reconciler {
         Some(NextPlan::Execute(plan))
     }
 
-    /// Whether a plan is part of a workload migration. Such plans are executed one at a time: each decides by
-    /// the snapshot whether the batch has capacity, so the snapshot must contain the result of the previous
-    /// one.
+    /// Whether a plan is part of a workload migration. Such plans are executed one at a time: the planner
+    /// reads the size of the running batch from the snapshot, which must contain the result of the previous
+    /// plan.
     fn is_migration(&self, plan: &Plan) -> bool {
         match &plan.subject {
             Subject::Workload(_) | Subject::Namespace(_) => true,
@@ -303,7 +303,7 @@ impl Reconciler {
         }
     }
 
-    /// Lets the plans start that wait for the migration plan of this subject.
+    /// Enqueues the subjects that wait for the migration plan of this subject.
     fn release_migration(&mut self, subject: &Subject) {
         if self.running_migration.as_ref() == Some(subject) {
             self.running_migration = None;
@@ -320,7 +320,7 @@ impl Reconciler {
         planned.is_ok_and(|plan| plan.actions().any(|planned| planned == action))
     }
 
-    /// Requeues the subject of an empty plan as the plan asks.
+    /// Requeues the subject of an empty plan as the plan requires.
     fn settle(&mut self, plan: &Plan, now: Timestamp) {
         let subject = &plan.subject;
         self.last_steps.remove(subject);
@@ -328,7 +328,7 @@ impl Reconciler {
         match plan.requeue {
             Requeue::OnEvent => self.queue.reset_backoff(subject),
             Requeue::At(time) if time > now => self.queue.enqueue_at(subject.clone(), time),
-            // A time that has passed would be due again at once, forever.
+            // A time in the past would be due immediately, in an endless loop.
             Requeue::At(_) | Requeue::Immediately => {
                 let delay = self.queue.next_delay(subject).min(MAX_WAIT_DELAY);
                 self.queue.enqueue_at(subject.clone(), later(now, delay));

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use confine::ConfineError;
 use host::ReleaseHost;
 
-/// The charts render equally under both; Helm 4 passes the whole version of the cluster.
+/// The charts render equally with both dialects. That of Helm 4 provides the complete version of the cluster.
 const DIALECT: Dialect = Dialect::Helm4;
 
 /// Why a release cannot be rendered.
@@ -65,7 +65,7 @@ pub enum RenderError {
     },
 }
 
-/// Words by which charts use the version of the cluster, in a template or in `Chart.yaml`.
+/// Words in a template or in `Chart.yaml` that indicate the use of the version of the cluster.
 const VERSION_WORDS: [&str; 2] = ["Capabilities", "kubeVersion"];
 
 /// Renders charts for a cluster.
@@ -116,7 +116,8 @@ impl Renderer {
         Ok(objects)
     }
 
-    /// Renders a release without the line breaks in its values, in a way with which the templates work.
+    /// Renders a release without the line breaks in its values. Tries each way of removing them until one
+    /// renders.
     fn render_without_line_breaks(&self, release: &Release) -> Result<Vec<Value>, ConfineError> {
         let mut attempts = confine::WITHOUT_LINE_BREAKS.iter().map(|flatten| {
             let values = confine::flatten_map(&release.values, *flatten);

@@ -89,7 +89,7 @@ pub enum Outcome<'a> {
     Noop,
     /// Every step succeeded.
     Succeeded,
-    /// Another writer was faster; the subject is planned again at once.
+    /// A write conflicted with another writer; the subject is planned again at once.
     Conflict,
     /// A step failed; the text is the one in the status, without values.
     Failed(&'a str),

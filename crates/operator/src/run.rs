@@ -104,7 +104,7 @@ impl fmt::Debug for Options {
 /// Why the operator stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// Another process may lead now.
+    /// The Lease was lost, and another process may lead.
     #[error("the Lease was lost: another process may lead now")]
     LeaseLost,
 }
@@ -437,7 +437,7 @@ impl Loop<'_> {
         shared.with(|reconciler| reconciler.finish_plan(&plan, outcome, self.executor.clock.now()));
     }
 
-    /// The notification matters only while another plan may start.
+    /// Whether another plan may start. Otherwise the notification for new work is ignored.
     fn has_capacity(&self) -> bool {
         self.running.is_empty() || self.executor.shared.with(|reconciler| reconciler.has_capacity())
     }
@@ -480,7 +480,7 @@ mod tests {
 
     /// The pod's grace period covers waiting for executions and one call that releases the Lease.
     #[test]
-    fn the_pod_outlives_the_shutdown() {
+    fn the_pods_grace_period_covers_the_shutdown() {
         let template = include_str!("../../../deploy/chart/templates/deployment.yaml");
         let line = template
             .lines()

@@ -38,7 +38,7 @@ pub struct Inputs {
     pub fips: bool,
 }
 
-/// Settings of a cluster.
+/// Detected settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Settings of the planner.
@@ -85,10 +85,10 @@ pub enum SettingsError {
 /// Why vendor defaults are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum VendorDefaultsError {
-    /// Not YAML.
+    /// The text is not valid YAML.
     #[error("{0}")]
     Yaml(String),
-    /// Not versions with resources.
+    /// The text does not map versions to resources.
     #[error("expected versions with `istio` or `istiocni` below them")]
     Shape,
     /// The values of a resource are not a map.

@@ -51,7 +51,7 @@ pub enum TlsError {
     /// The type is custom, but the custom profile is missing.
     #[error("fetching TLS profile from APIServer: custom TLS profile specified but Custom field is nil")]
     NoCustom,
-    /// An unknown version.
+    /// The TLS version is unknown.
     #[error("unknown tls version {0:?}")]
     Version(String),
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A list replaces what was known: objects it lacks were deleted. Lists are repeated regularly to make up for
-//! missed events; as the first events of a watch that starts anyway, they cost no extra call.
+//! missed events. They are streamed as the first events of a watch that starts anyway, without an extra call.
 
 pub(crate) mod all;
 pub(crate) mod partial_object;
@@ -38,7 +38,8 @@ const RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Time until a source that cannot be listed counts as failing.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(15);
-/// The same once it was listed, unless access is denied: tolerates a restart of the API server.
+/// Time until a source that was listed before counts as failing, unless access is denied. Long enough for a
+/// restart of the API server.
 const LISTED_FAILURE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Pauses between attempts; they double.

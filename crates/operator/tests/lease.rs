@@ -1,4 +1,4 @@
-//! Leader election: one of several operators works, and another takes over when it is gone.
+//! Leader election: one of several operators leads, and another one takes over when it stops or crashes.
 
 #![allow(
     clippy::unwrap_used,
@@ -56,7 +56,7 @@ async fn after_a_crash_the_second_operator_takes_over_when_the_lease_expires() {
     sleep(&cluster, 5).await;
     first.kill();
     sleep(&cluster, 10).await;
-    assert_eq!(holder(&cluster).await, "first", "not before it expires");
+    assert_eq!(holder(&cluster).await, "first", "the Lease has not expired yet");
     sleep(&cluster, 10).await;
     assert_eq!(holder(&cluster).await, "second");
     second.stop().await.unwrap();
@@ -79,7 +79,7 @@ async fn an_operator_that_cannot_renew_the_lease_stops() {
     assert_eq!(
         start_time.elapsed().as_secs(),
         9,
-        "before another operator may acquire it"
+        "the operator stops before another one can acquire the Lease"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Memory of the operator when a tenant creates many large objects with our label. The only test of this
-//! program, because it measures the process.
+//! Memory of the operator when a tenant creates many large objects with our label. This is the only test of
+//! the program, because it measures the memory of the process.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,14 +31,14 @@ use mainstay_operator::Options;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// Number of objects, and the size of each.
+/// Number of created objects, and the size of each.
 const OBJECTS: usize = 1_000;
 const OBJECT_BYTES: usize = 900_000;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Frames = BoxStream<'static, Result<Frame<Bytes>, BoxError>>;
 
-/// Adds events to the watch of `ConfigMaps`, as if a tenant created the objects now. No server stores them.
+/// Adds events to the watch of `ConfigMaps`, as if a tenant created the objects. No server stores them.
 #[derive(Clone)]
 struct WithEvents {
     client: Client,
@@ -76,7 +76,8 @@ fn merged(body: Body, added: Option<Receiver<Bytes>>) -> Frames {
     }
 }
 
-/// The event of a new object. A third has no owner, a third a foreign one, a third one that does not exist.
+/// Returns the event of a new object. One third of the objects has no owner, one third an owner of another
+/// API group, and one third an owner of our group that does not exist.
 fn event(number: usize) -> Bytes {
     let owner = |api_version: &str| json!([{"apiVersion": api_version, "kind": "IstioRevision", "name": "x", "uid": format!("uid-{number}")}]);
     let owners = match number % 3 {
@@ -94,7 +95,7 @@ fn event(number: usize) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ADDED", "object": object})))
 }
 
-/// Resident memory of this process in KiB.
+/// Returns the resident memory of this process in KiB.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -116,7 +117,7 @@ async fn large_labelled_objects_of_a_tenant_are_not_cached() {
     let operator = cluster.start_operator_with(Client::new(client, "default"), Settings::default(), options);
     create_istio(&cluster).await;
     wait_until_healthy(&cluster, 60).await;
-    // The first object, so that the buffers for an event of this size are not counted as growth.
+    // The first object allocates the buffers for events of this size, which do not count as growth.
     futures::SinkExt::send(&mut sender, event(0)).await.unwrap();
     sleep(&cluster, 10).await;
     let before = resident();

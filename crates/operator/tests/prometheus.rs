@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
-/// What the target serves: 99 of 100 requests to v2 succeeded, and half of those to v1.
+/// Metrics of the target: 99 of 100 requests to v2 succeeded, and half of those to v1.
 const METRICS: &str = r#"# TYPE requests_total counter
 requests_total{revision="v2",code="200"} 99
 requests_total{revision="v2",code="500"} 1
@@ -30,7 +30,7 @@ requests_total{revision="v1",code="200"} 5
 requests_total{revision="v1",code="500"} 5
 "#;
 
-/// Startup and first scrape.
+/// Maximum time until the first scrape.
 const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serves the metrics to every connection and returns the address.
@@ -51,7 +51,7 @@ async fn serve_metrics() -> String {
     address
 }
 
-/// Starts Prometheus on a free port; it ends when dropped.
+/// Starts Prometheus on a free port. The process is killed when the child is dropped.
 async fn start_prometheus(directory: &Path, target: &str) -> (Child, String) {
     let config = format!(
         "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: test\n  static_configs: [{{targets: ['{target}']}}]\n"
@@ -96,7 +96,7 @@ async fn measure(address: &str, query: &str, samples: Option<&str>) -> MetricRes
     source.query(&request).await
 }
 
-/// The success rate of a revision, as an `AnalysisTemplate` would ask for it.
+/// Returns the query for the success rate of a revision, as in an `AnalysisTemplate`.
 fn success_rate(revision: &str) -> String {
     format!(
         "sum(requests_total{{revision=\"{revision}\",code=\"200\"}}) / sum(requests_total{{revision=\"{revision}\"}})"

@@ -1,5 +1,4 @@
-//! The whole operator on the simulator: an Istio gets a healthy control plane, and then nothing is left to
-//! do.
+//! The whole operator on the simulator: installation, idle time, restart, deletion, drift, and a panic.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +44,7 @@ async fn an_istio_gets_a_healthy_control_plane_and_then_nothing_is_left_to_do() 
     assert_eq!(
         after.writes,
         before.writes,
-        "an idle hour:\n{}",
+        "calls in an idle hour:\n{}",
         last_writes(&cluster)
     );
     assert_eq!(
@@ -135,7 +134,11 @@ impl Observer for PanickingObserver {
     fn report(&self, report: &Report<'_>) {
         match report {
             Report::Written { action: "status", .. } => {
-                assert_ne!(self.statuses.fetch_add(1, Ordering::Relaxed), 0, "on purpose");
+                assert_ne!(
+                    self.statuses.fetch_add(1, Ordering::Relaxed),
+                    0,
+                    "intentional panic"
+                );
             }
             Report::Reconciled {
                 outcome: Outcome::Panicked,

@@ -55,7 +55,7 @@ async fn a_server_without_streaming_lists_is_listed_in_pages() {
 #[tokio::test(start_paused = true)]
 async fn a_missed_event_is_recovered_by_the_next_list() {
     let cluster = new_cluster().await;
-    // Event 0 is the bookmark that ends the list.
+    // Event 0 is the bookmark that ends the list; event 1 is the creation of the Istio.
     cluster.sim().add_fault(on(ISTIOS, 1, Fault::SkipEvent(1)));
     let operator = start(&cluster, "mainstay");
     sleep(&cluster, 5).await;
@@ -64,7 +64,7 @@ async fn a_missed_event_is_recovered_by_the_next_list() {
     assert_eq!(
         state(&cluster, "istios", "default"),
         "",
-        "the operator does not know it"
+        "the operator has not observed the Istio"
     );
     wait_until_healthy(&cluster, 500).await;
     operator.stop().await.unwrap();
@@ -85,7 +85,7 @@ async fn watches_that_end_or_expire_after_every_event_change_nothing_in_the_end(
         cluster.sim().add_fault(on("GET /apis/apps", 6, fault.clone()));
         create_istio(&cluster).await;
         let operator = start(&cluster, "mainstay");
-        // A source that cannot be listed for long is reported meanwhile.
+        // Long enough to recover, even if a source was reported as failing meanwhile.
         sleep(&cluster, 1200).await;
         assert!(is_healthy(&cluster), "{fault:?}");
         operator.stop().await.unwrap();

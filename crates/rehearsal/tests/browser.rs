@@ -1,5 +1,5 @@
-//! The report in a real browser: what is drawn, in which colours, on which screens, and that nothing in it is
-//! ever run. With `SCREENSHOTS=DIR` the pictures are kept.
+//! The report in a real browser: visible elements, colours, screen sizes, and that no script in it runs.
+//! `SCREENSHOTS=DIR` keeps the screenshots.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -13,7 +13,7 @@ use mainstay_rehearsal::report::{Elapsed, Report, Service, SpanResult, WorkloadS
 use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
-/// A page that is open.
+/// A page that is open in a browser.
 struct Open {
     browser: Browser,
     _directory: tempfile::TempDir,
@@ -32,15 +32,15 @@ fn open(report: &Report, view: View) -> Open {
 }
 
 impl Open {
-    fn ask(&mut self, expression: &str) -> Value {
+    fn evaluate(&mut self, expression: &str) -> Value {
         self.browser.evaluate(expression).unwrap()
     }
 
-    /// How many elements there are of which a person sees something.
-    fn seen(&mut self, selector: &str) -> u64 {
+    /// Returns the number of visible elements.
+    fn count_visible(&mut self, selector: &str) -> u64 {
         let visible = "(it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; })";
         let count = format!("[...document.querySelectorAll({selector:?})].filter({visible}).length");
-        self.ask(&count).as_u64().unwrap()
+        self.evaluate(&count).as_u64().unwrap()
     }
 
     fn picture(&mut self, name: &str) -> Screenshot {
@@ -52,20 +52,20 @@ impl Open {
         picture
     }
 
-    /// Fails if the page is wider than its window, or complained.
-    fn check_calm(&mut self) {
-        let widths = self.ask("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
+    /// Fails if the page is wider than its window or has console errors.
+    fn check_layout_and_console(&mut self) {
+        let widths = self.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
         assert_eq!(widths[0], widths[1], "the page is wider than its window");
         assert_eq!(self.browser.console_errors(), Vec::<Value>::new());
     }
 }
 
-/// The colours inside an element's box, each with how often it occurs among a grid of places.
+/// Returns the colours of a grid of pixels inside an element.
 fn colours(open: &mut Open, picture: &Screenshot, selector: &str) -> Vec<[u8; 3]> {
     let expression = format!(
         "(it => {{ const box = it.getBoundingClientRect(); return [box.x + scrollX, box.y + scrollY, box.width, box.height]; }})(document.querySelector({selector:?}))"
     );
-    let found = open.ask(&expression);
+    let found = open.evaluate(&expression);
     let number = |index: usize| found[index].as_f64().unwrap();
     let (x, y, width, height) = (number(0), number(1), number(2), number(3));
     let place = |step: u32, from: f64, size: f64| (from + size * (f64::from(step) + 0.5) / 40.0) as usize;
@@ -94,7 +94,7 @@ fn is_green([red, green, blue]: [u8; 3]) -> bool {
 }
 
 #[test]
-fn a_person_sees_every_bar_on_bright_and_dark_screens() {
+fn every_bar_is_visible_in_light_and_dark_mode() {
     let report = Report::sample();
     for dark in [false, true] {
         let name = if dark { "dark" } else { "light" };
@@ -105,7 +105,7 @@ fn a_person_sees_every_bar_on_bright_and_dark_screens() {
                 ..View::default()
             },
         );
-        page.check_calm();
+        page.check_layout_and_console();
         for (selector, count) in [
             (".gantt .bar.migrated", 4),
             (".gantt .bar.failed", 1),
@@ -117,7 +117,7 @@ fn a_person_sees_every_bar_on_bright_and_dark_screens() {
             (".badge.bad", 2),
             ("header .badge.warn", 1),
         ] {
-            assert_eq!(page.seen(selector), count, "{name}: {selector}");
+            assert_eq!(page.count_visible(selector), count, "{name}: {selector}");
         }
         let picture = page.picture(name);
         let background = brightness(picture.colour(2, 2).unwrap());
@@ -129,21 +129,21 @@ fn a_person_sees_every_bar_on_bright_and_dark_screens() {
         let red = failed.iter().filter(|colour| is_red(**colour)).count();
         assert!(
             (failed.len() / 10..failed.len() * 8 / 10).contains(&red),
-            "{name}: hatched, not flat: {red}"
+            "{name}: failed bars must be hatched: {red}"
         );
         let moved = colours(&mut page, &picture, ".gantt .bar.migrated");
         let green = moved.iter().filter(|colour| is_green(**colour)).count();
-        assert!(green > moved.len() * 8 / 10, "{name}: flat: {green}");
+        assert!(green > moved.len() * 8 / 10, "{name}: migrated bars must be solid: {green}");
         let gap = colours(&mut page, &picture, "#services .gap");
         assert!(
             gap.iter().any(|colour| is_red(*colour)),
-            "{name}: an interruption is seen"
+            "{name}: an interruption is count_visible"
         );
     }
 }
 
 #[test]
-fn words_stand_out_from_what_is_behind_them() {
+fn text_has_enough_contrast() {
     let contrast = r#"(() => {
         const light = colour => {
             const [r, g, b] = colour.match(/[\d.]+/g).map(Number).map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
@@ -167,12 +167,12 @@ fn words_stand_out_from_what_is_behind_them() {
             ..View::default()
         };
         let mut page = open(&Report::sample(), view);
-        assert_eq!(page.ask(contrast), json!([]), "{view:?}");
+        assert_eq!(page.evaluate(contrast), json!([]), "{view:?}");
     }
 }
 
 #[test]
-fn it_fits_telephones_and_paper() {
+fn the_page_fits_phones_and_paper() {
     for (name, view) in [
         (
             "telephone",
@@ -200,24 +200,24 @@ fn it_fits_telephones_and_paper() {
         ),
     ] {
         let mut page = open(&Report::sample(), view);
-        page.check_calm();
-        assert_eq!(page.seen(".gantt .bar"), 10, "{name}");
+        page.check_layout_and_console();
+        assert_eq!(page.count_visible(".gantt .bar"), 10, "{name}");
         let wider = "[...document.querySelectorAll('main *')].filter(it => !it.closest('svg') && it.scrollWidth > it.clientWidth + 1 && getComputedStyle(it).overflowX !== 'visible').length";
-        assert_eq!(page.ask(wider), 0, "{name}: nothing scrolls sideways");
+        assert_eq!(page.evaluate(wider), 0, "{name}: an element scrolls horizontally");
         let picture = page.picture(name);
         assert!(brightness(picture.colour(2, 2).unwrap()) > 230, "{name}");
         if view.printed {
-            let right = page.ask("document.querySelector('.gantt').getBoundingClientRect().right");
+            let right = page.evaluate("document.querySelector('.gantt').getBoundingClientRect().right");
             assert!(right.as_f64().unwrap() <= 794.0, "{name}: {right}");
-            let open = page.seen("#changes pre");
-            assert_eq!(open, 2, "{name}: what is folded is printed");
+            let open = page.count_visible("#changes pre");
+            assert_eq!(open, 2, "{name}: collapsed sections must be printed");
         } else {
-            assert_eq!(page.seen("#changes pre"), 0, "{name}: folded");
+            assert_eq!(page.count_visible("#changes pre"), 0, "{name}: collapsed content is visible");
         }
     }
 }
 
-/// Puts a text in front of every name of a report.
+/// Prepends a text to every name of a report.
 fn named(with: &str) -> Report {
     let mut report = Report::sample();
     report.upgrade.istio.insert_str(0, with);
@@ -251,8 +251,8 @@ fn named(with: &str) -> Report {
 }
 
 #[test]
-fn nothing_that_a_cluster_says_is_run_or_loaded() {
-    let elements = |page: &mut Open| page.ask("document.querySelectorAll('*').length");
+fn names_from_the_cluster_are_never_executed_or_loaded() {
+    let elements = |page: &mut Open| page.evaluate("document.querySelectorAll('*').length");
     let plain = elements(&mut open(&named("x"), View::default()));
     for hostile in [
         "<script>window.owned = 1</script>",
@@ -264,18 +264,18 @@ fn nothing_that_a_cluster_says_is_run_or_loaded() {
     ] {
         let mut page = open(&named(hostile), View::default());
         assert_eq!(elements(&mut page), plain, "{hostile}");
-        assert_eq!(page.ask("typeof window.owned"), "undefined", "{hostile}");
-        let shown = page.ask("document.querySelector('h1').textContent");
+        assert_eq!(page.evaluate("typeof window.owned"), "undefined", "{hostile}");
+        let shown = page.evaluate("document.querySelector('h1').textContent");
         assert!(
             shown.as_str().unwrap().contains(hostile),
-            "shown as it is: {shown}"
+            "the text must be shown verbatim: {shown}"
         );
-        page.check_calm();
+        page.check_layout_and_console();
     }
-    // And the policy of the page itself would stop what escaping missed.
+    // The content security policy blocks scripts even without escaping.
     let mut page = open(&Report::sample(), View::default());
-    page.ask("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')");
-    assert_eq!(page.ask("typeof window.owned"), "undefined");
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')");
+    assert_eq!(page.evaluate("typeof window.owned"), "undefined");
     assert!(!page.browser.console_errors().is_empty());
 }
 
@@ -312,21 +312,21 @@ fn large() -> Report {
 }
 
 #[test]
-fn ten_thousand_workloads_are_an_overview_with_folds() {
+fn ten_thousand_workloads_are_shown_in_collapsed_groups() {
     let mut page = open(&large(), View::default());
-    page.check_calm();
+    page.check_layout_and_console();
     page.picture("large");
-    let folds = page.seen("details.group");
+    let folds = page.count_visible("details.group");
     assert!((30..=60).contains(&folds), "{folds}");
     assert_eq!(
-        page.seen("#timeline > .gantt .bar.failed"),
+        page.count_visible("#timeline > .gantt .bar.failed"),
         1,
-        "the stretch with the failure"
+        "one group contains the failure"
     );
-    assert_eq!(page.seen("details.group .bar"), 0, "folded");
-    page.ask("[...document.querySelectorAll('details.group')].find(it => it.textContent.includes('workload-04321')).open = true");
-    assert_eq!(page.seen("details.group .bar.failed"), 1);
-    assert!(page.seen("details.group .bar") <= 300);
-    let height = page.ask("document.documentElement.scrollHeight");
+    assert_eq!(page.count_visible("details.group .bar"), 0, "collapsed groups must be hidden");
+    page.evaluate("[...document.querySelectorAll('details.group')].find(it => it.textContent.includes('workload-04321')).open = true");
+    assert_eq!(page.count_visible("details.group .bar.failed"), 1);
+    assert!(page.count_visible("details.group .bar") <= 300);
+    let height = page.evaluate("document.documentElement.scrollHeight");
     assert!(height.as_u64().unwrap() < 15_000, "{height}");
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::many::{many, observed_at};
 use support::{report, upgrade};
 
-fn play(objects: &[Value], seed: u64) -> Report {
+fn rehearse_with_seed(objects: &[Value], seed: u64) -> Report {
     let request = RehearsalRequest {
         seed,
         method: Some(Method::Calculated),
@@ -29,14 +29,14 @@ fn bytes(report: &Report) -> String {
     serde_json::to_string(report).unwrap()
 }
 
-/// Returns the objects without the times from which readiness is observed.
-fn unobserved(mut objects: Vec<Value>) -> Vec<Value> {
+/// Removes the timestamps from which readiness times are derived.
+fn without_observed_readiness(mut objects: Vec<Value>) -> Vec<Value> {
     objects.retain(|object| object["kind"] != "Pod");
     objects
 }
 
 /// Removes all times from a report.
-fn timeless(mut report: Report) -> Report {
+fn without_times(mut report: Report) -> Report {
     let zero = Elapsed(0);
     report.seed = 0;
     (report.totals.duration, report.totals.moving) = (zero, zero);
@@ -65,19 +65,19 @@ fn timeless(mut report: Report) -> Report {
 
 #[test]
 fn the_same_seed_produces_the_same_bytes() {
-    let objects = unobserved(many(60));
-    assert_eq!(bytes(&play(&objects, 7)), bytes(&play(&objects, 7)));
+    let objects = without_observed_readiness(many(60));
+    assert_eq!(bytes(&rehearse_with_seed(&objects, 7)), bytes(&rehearse_with_seed(&objects, 7)));
 }
 
 #[test]
 fn another_seed_changes_only_times_that_were_not_observed() {
-    let drawn = unobserved(many(60));
-    let (one, other) = (play(&drawn, 1), play(&drawn, 2));
-    assert_ne!(one.workloads, other.workloads, "lots were drawn");
-    assert_eq!(without_status(timeless(one)), without_status(timeless(other)));
-    // Every pod was observed, and took the same time: there is nothing to draw.
+    let drawn = without_observed_readiness(many(60));
+    let (one, other) = (rehearse_with_seed(&drawn, 1), rehearse_with_seed(&drawn, 2));
+    assert_ne!(one.workloads, other.workloads, "readiness times must depend on the seed");
+    assert_eq!(without_status(without_times(one)), without_status(without_times(other)));
+    // All pods have the same observed readiness time, so the seed has no effect.
     let observed = many(60);
-    let (one, other) = (play(&observed, 1), play(&observed, 2));
+    let (one, other) = (rehearse_with_seed(&observed, 1), rehearse_with_seed(&observed, 2));
     assert_eq!(one.input.observed_readiness, 60);
     assert_eq!(bytes(&one), bytes(&Report { seed: 1, ..other }));
 }
@@ -90,17 +90,17 @@ fn without_status(mut report: Report) -> Report {
 }
 
 #[test]
-fn of_several_times_that_were_observed_one_is_drawn() {
+fn one_of_several_observed_times_is_selected_at_random() {
     let mut objects = many(1);
     let pods = objects.iter_mut().filter(|object| object["kind"] == "Pod");
     for (pod, seconds) in pods.zip([3, 40]) {
         observed_at(pod, seconds);
     }
     let lasted = |seed| {
-        let span = &play(&objects, seed).workloads[0];
+        let span = &rehearse_with_seed(&objects, seed).workloads[0];
         span.end.since(span.start)
     };
     let all: std::collections::BTreeSet<Elapsed> = (0..12).map(lasted).collect();
-    // Two pods after one another, with a quarter of two for surge: each takes what was drawn.
+    // The pods are replaced one after another (25% surge of two), each with the selected time.
     assert_eq!(all.into_iter().collect::<Vec<_>>().len(), 2);
 }

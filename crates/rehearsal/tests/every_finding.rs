@@ -1,5 +1,4 @@
-//! Every sort of finding there is: one input that shows it, and the same input without what causes it, which
-//! does not.
+//! Every kind of finding: an input that produces it, and the same input without the cause.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,10 +17,10 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, deployment, found, istio, report, service, upgrade};
 
-/// An input, and what is asked of it.
+/// Input objects and the request.
 type Case = (Vec<Value>, RehearsalRequest);
 
-/// One sort of finding.
+/// A kind of finding with a case that produces it and one that does not.
 struct Row {
     kind: FindingKind,
     shown: Case,
@@ -33,7 +32,7 @@ fn space(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
-/// The Istio, its namespace, a namespace `shop` with these labels, and more.
+/// Returns the Istio, its namespace, a namespace `shop` with these labels, and the objects of `more`.
 fn mesh(labels: &Value, more: Vec<Value>) -> Vec<Value> {
     let mut objects = vec![
         istio(&batched(5, "1s")),
@@ -44,7 +43,7 @@ fn mesh(labels: &Value, more: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-/// The same, with `shop` on the old revision.
+/// Returns a mesh whose namespace `shop` is on the old revision.
 fn shop(more: Vec<Value>) -> Vec<Value> {
     mesh(&json!({"istio.io/rev": OLD}), more)
 }
@@ -60,7 +59,7 @@ fn calculated() -> RehearsalRequest {
     }
 }
 
-/// A pod of `shop/cart` with a proxy of the old revision.
+/// Returns a pod of `shop/cart` with a proxy of the old revision.
 fn pod_of_cart(name: &str) -> Value {
     let labels = json!({"app": "cart", "pod-template-hash": "5d4f8c7b6"});
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart-5d4f8c7b6", "uid": "1", "controller": true});
@@ -70,7 +69,7 @@ fn pod_of_cart(name: &str) -> Value {
     pod
 }
 
-/// A pod with a proxy of the old revision that no workload made.
+/// Returns a pod without an owner, with a proxy of the old revision.
 fn bare(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "shop", "annotations": {"istio.io/rev": OLD}},
@@ -102,7 +101,7 @@ fn hook(name: &str, revision: &str) -> Value {
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]}]})
 }
 
-/// A request whose Istio has this in its future spec.
+/// Returns a request that sets a field of the Istio's spec.
 fn future(at: &str, value: Value) -> RehearsalRequest {
     let mut manifest = istio(&batched(5, "1s"));
     manifest["spec"][at] = value;
@@ -121,13 +120,13 @@ fn row(kind: FindingKind, shown: Case, expected: &[&'static str], absent: Case) 
     }
 }
 
-/// The same request for both, of two inputs.
+/// Returns a row with the same request for two inputs.
 fn inputs(kind: FindingKind, shown: Vec<Value>, expected: &[&'static str], absent: Vec<Value>) -> Row {
     row(kind, (shown, calculated()), expected, (absent, calculated()))
 }
 
-/// Findings about single workloads and their users.
-fn of_workloads() -> Vec<Row> {
+/// Findings about single workloads and objects that depend on them.
+fn workload_rows() -> Vec<Row> {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     let tight = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}});
     let skip = json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}});
@@ -194,18 +193,18 @@ fn of_workloads() -> Vec<Row> {
             FindingKind::UnmanagedPod,
             shop(vec![bare("job-1")]),
             &["Warning Pod shop/job-1: not managed by a workload: it keeps the old revision until it ends"],
-            shop(vec![done(bare("job-1"))]),
+            shop(vec![completed(bare("job-1"))]),
         ),
     ]
 }
 
-fn done(mut pod: Value) -> Value {
+fn completed(mut pod: Value) -> Value {
     pod["status"] = json!({"phase": "Succeeded"});
     pod
 }
 
-/// Findings about control planes and what chooses them.
-fn of_meshes() -> Vec<Row> {
+/// Findings about control planes and how they are selected.
+fn mesh_rows() -> Vec<Row> {
     let on_tag = |target: Value| {
         let mut objects = running_cart();
         objects.push(target);
@@ -275,7 +274,7 @@ fn of_meshes() -> Vec<Row> {
             FindingKind::NotPruned,
             mesh(&json!({}), vec![bare("job-1")]),
             &["Warning IstioRevision default-v1-28-2: not removed: in use by Pod shop/job-1"],
-            mesh(&json!({}), vec![done(bare("job-1"))]),
+            mesh(&json!({}), vec![completed(bare("job-1"))]),
         ),
         inputs(
             FindingKind::Supposition,
@@ -293,16 +292,16 @@ fn of_meshes() -> Vec<Row> {
         ),
         inputs(
             FindingKind::MissingInput,
-            whole(false),
+            one_of_every_kind(false),
             &[
                 "Info input: the snapshot contains no PodDisruptionBudget; effects that depend on it were not rehearsed",
             ],
-            whole(true),
+            one_of_every_kind(true),
         ),
     ]
 }
 
-/// A control plane that istioctl installed, and a namespace on it.
+/// Returns a control plane that istioctl installed, and a namespace that uses it.
 fn unmanaged() -> Vec<Value> {
     let labels =
         json!({"app": "istiod", "istio.io/rev": "default", "operator.istio.io/managed": "Reconcile"});
@@ -319,8 +318,8 @@ fn unmanaged() -> Vec<Value> {
     objects
 }
 
-/// One object of every kind a cluster with a mesh has, budgets perhaps not.
-fn whole(budgets: bool) -> Vec<Value> {
+/// Returns one object of every kind in a cluster with a mesh; disruption budgets are optional.
+fn one_of_every_kind(budgets: bool) -> Vec<Value> {
     let mut objects = running_cart();
     let owner = json!([{"apiVersion": "sailoperator.io/v1", "kind": "Istio", "name": "default", "uid": "1", "controller": true}]);
     objects.push(json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioRevision",
@@ -333,7 +332,7 @@ fn whole(budgets: bool) -> Vec<Value> {
     shop(objects)
 }
 
-/// Every sort of finding by its place in the enumeration; the compiler knows whether one is left out.
+/// Returns the position of a kind; the `match` is exhaustive, so a new kind does not compile without a row.
 fn place(kind: FindingKind) -> usize {
     match kind {
         FindingKind::WorkloadFails => 0,
@@ -369,18 +368,18 @@ fn check(row: &Row) {
 }
 
 #[test]
-fn findings_of_workloads_are_expected_and_only_with_their_cause() {
-    of_workloads().iter().for_each(check);
+fn workload_findings_are_reported_only_with_their_cause() {
+    workload_rows().iter().for_each(check);
 }
 
 #[test]
-fn findings_of_meshes_are_expected_and_only_with_their_cause() {
-    of_meshes().iter().for_each(check);
+fn mesh_findings_are_reported_only_with_their_cause() {
+    mesh_rows().iter().for_each(check);
 }
 
 #[test]
-fn no_sort_of_finding_is_left_out() {
-    let rows = of_workloads().into_iter().chain(of_meshes());
+fn every_kind_of_finding_has_a_row() {
+    let rows = workload_rows().into_iter().chain(mesh_rows());
     let there: BTreeSet<usize> = rows.map(|row| place(row.kind)).collect();
     assert_eq!(there, (0..SORTS).collect());
 }

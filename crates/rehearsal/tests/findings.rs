@@ -205,7 +205,7 @@ fn strategies_that_stop_every_pod_at_once_are_reported() {
         ["Warning Deployment shop/cart: maxUnavailable allows 2 of 2 pods to stop at once"]
     );
     assert_eq!(found(&report, FindingKind::Interruption).len(), 1);
-    assert_eq!(report.outcome, Outcome::Completed, "it comes up all the same");
+    assert_eq!(report.outcome, Outcome::Completed, "the upgrade completes nevertheless");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn assumptions_are_reported() {
 }
 
 #[test]
-fn there_is_no_rehearsal_without_something_to_upgrade() {
+fn input_without_an_upgrade_is_rejected() {
     let check = |objects: Vec<Value>, request: &RehearsalRequest, expected: &str| {
         let input = Input::from_objects("x".into(), objects).unwrap();
         assert_eq!(

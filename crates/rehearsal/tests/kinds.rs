@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, deployment, found, istio, report, service, snapshot, upgrade};
 
-/// Another kind of workload, of one container.
+/// Returns a workload of the given kind with one container.
 fn other(kind: &str, name: &str, more: &Value) -> Value {
     let mut object = deployment("shop", name, 2, more);
     object["kind"] = json!(kind);
@@ -37,15 +37,15 @@ fn shop(more: &Value) -> Vec<Value> {
     ]
 }
 
-/// Rehearses a mesh that migrates these kinds, with any method.
-fn play(kinds: &[&str], more: &Value, method: Option<Method>) -> Report {
+/// Rehearses a mesh that migrates these kinds.
+fn rehearse_kinds(kinds: &[&str], more: &Value, method: Option<Method>) -> Report {
     let mut migration = batched(1, "5s");
     migration["kinds"] = json!(kinds);
     let request = RehearsalRequest { method, ..upgrade() };
     report(&snapshot(&istio(&migration), shop(more)), &request)
 }
 
-/// Every workload that moved, with its replicas and how it ended.
+/// Returns every restarted workload with its replicas and result.
 fn moved(report: &Report) -> Vec<(String, u32, SpanResult)> {
     let spans = report.workloads.iter();
     let mut moved: Vec<_> = spans
@@ -58,13 +58,13 @@ fn moved(report: &Report) -> Vec<(String, u32, SpanResult)> {
 const ALL: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 #[test]
-fn every_kind_that_is_asked_for_moves() {
+fn every_selected_kind_is_migrated() {
     for method in [None, Some(Method::Calculated)] {
-        let report = play(&ALL, &json!({}), method);
+        let report = rehearse_kinds(&ALL, &json!({}), method);
         assert_eq!(
             report.method,
             Method::Embedded,
-            "only Deployments can be calculated, whatever is requested"
+            "only Deployments can be calculated, even if requested"
         );
         assert_eq!(report.outcome, Outcome::Completed, "{:#?}", report.findings);
         let up = |name: &str, replicas| (name.to_owned(), replicas, SpanResult::Migrated);
@@ -84,13 +84,13 @@ fn every_kind_that_is_asked_for_moves() {
             .iter()
             .find(|service| service.name == "db")
             .unwrap();
-        assert_eq!((db.desired, db.fewest), (2, 1), "one pod after the other");
+        assert_eq!((db.desired, db.fewest), (2, 1), "pods are replaced one at a time");
     }
 }
 
 #[test]
 fn kinds_that_are_not_selected_are_skipped_and_keep_the_old_revision() {
-    let report = play(&["Deployment"], &json!({}), None);
+    let report = rehearse_kinds(&["Deployment"], &json!({}), None);
     assert_eq!(moved(&report).len(), 1);
     assert_eq!(
         found(&report, FindingKind::Skipped),
@@ -100,7 +100,7 @@ fn kinds_that_are_not_selected_are_skipped_and_keep_the_old_revision() {
         ]
     );
     assert_eq!(found(&report, FindingKind::NotPruned).len(), 1);
-    let only = play(&["StatefulSet"], &json!({}), None);
+    let only = rehearse_kinds(&["StatefulSet"], &json!({}), None);
     assert_eq!(
         moved(&only),
         [("StatefulSet/db".to_owned(), 2, SpanResult::Migrated)]
@@ -108,9 +108,9 @@ fn kinds_that_are_not_selected_are_skipped_and_keep_the_old_revision() {
 }
 
 #[test]
-fn those_that_wait_for_a_delete_are_left_alone() {
+fn workloads_with_on_delete_updates_are_skipped() {
     let on_delete = json!({"spec": {"updateStrategy": {"type": "OnDelete"}}});
-    let report = play(&ALL, &on_delete, None);
+    let report = rehearse_kinds(&ALL, &on_delete, None);
     assert_eq!(
         found(&report, FindingKind::Skipped),
         [

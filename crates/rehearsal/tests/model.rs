@@ -14,10 +14,10 @@ use mainstay_rehearsal::report::{Method, Report};
 use mainstay_sim::Random;
 use serde_json::{Value, json};
 
-use support::{OLD, batched, cast, deployment, istio, report, service, snapshot, upgrade};
+use support::{OLD, batched, mixed_workloads, deployment, istio, report, service, snapshot, upgrade};
 
-/// Returns what both methods must agree on. The number of status writes depends on how a watch batches
-/// events.
+/// Returns the parts of a report that both methods must agree on. The number of status writes is excluded,
+/// because it depends on how a watch batches events.
 fn compared(mut report: Report) -> Value {
     report.method = Method::Embedded;
     report
@@ -25,7 +25,7 @@ fn compared(mut report: Report) -> Value {
         .retain(|writes| writes.verb != "status" && writes.kind != "Event");
     report.totals.writes = 0;
     let mut value = serde_json::to_value(&report).unwrap();
-    // Names of pods are drawn.
+    // Pod names are random.
     for finding in value["findings"].as_array_mut().unwrap() {
         if finding["kind"] == "notPruned" {
             finding["what"] = json!("");
@@ -58,7 +58,7 @@ fn check(objects: &[Value], request: &RehearsalRequest) -> u64 {
 
 #[test]
 fn both_methods_agree_on_a_mixed_mesh() {
-    let objects = snapshot(&istio(&batched(2, "10s")), cast());
+    let objects = snapshot(&istio(&batched(2, "10s")), mixed_workloads());
     let request = RehearsalRequest {
         readiness_overrides: [("shop/slow".to_owned(), None)].into(),
         ..upgrade()
@@ -67,8 +67,8 @@ fn both_methods_agree_on_a_mixed_mesh() {
     check(&objects, &RehearsalRequest { seed: 3, ..upgrade() });
 }
 
-fn random_cast(random: &mut Random) -> Vec<Value> {
-    let mut cast = Vec::new();
+fn random_workloads(random: &mut Random) -> Vec<Value> {
+    let mut mixed_workloads = Vec::new();
     for at in 0..3 {
         let name = format!("space-{at}");
         let labels = match random.below(3) {
@@ -76,7 +76,7 @@ fn random_cast(random: &mut Random) -> Vec<Value> {
             1 => json!({"istio.io/rev": OLD}),
             _ => json!({}),
         };
-        cast.push(
+        mixed_workloads.push(
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
         );
         for number in 0..random.below(5) {
@@ -99,17 +99,17 @@ fn random_cast(random: &mut Random) -> Vec<Value> {
             let app = format!("app-{number}");
             let replicas = i64::try_from(random.below(5)).unwrap();
             let min_ready = random.below(3) * random.below(4);
-            cast.push(deployment(
+            mixed_workloads.push(deployment(
                 &name,
                 &app,
                 replicas,
                 &json!({"metadata": {"annotations": annotations},
                     "spec": {"strategy": strategy, "minReadySeconds": min_ready, "template": {"metadata": {"labels": own}}}}),
             ));
-            cast.push(service(&name, &app));
+            mixed_workloads.push(service(&name, &app));
         }
     }
-    cast
+    mixed_workloads
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn both_methods_agree_on_random_meshes() {
         let mut random = Random::new(seed);
         let size = i64::try_from(1 + random.below(4)).unwrap();
         let delay = format!("{}s", random.below(20));
-        let objects = snapshot(&istio(&batched(size, &delay)), random_cast(&mut random));
+        let objects = snapshot(&istio(&batched(size, &delay)), random_workloads(&mut random));
         let mut request = RehearsalRequest { seed, ..upgrade() };
         for at in 0..3 {
             for number in 0..5 {
@@ -139,5 +139,5 @@ fn both_methods_agree_on_random_meshes() {
         println!("seed {seed}");
         workloads += check(&objects, &request);
     }
-    assert!(workloads > 2 * cases, "{workloads} workloads say little");
+    assert!(workloads > 2 * cases, "too few workloads: {workloads}");
 }

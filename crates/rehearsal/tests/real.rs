@@ -36,10 +36,11 @@ fn main() -> ExitCode {
     suite::main(&PARTS, TEST_CASES)
 }
 
-/// Who may list everything a rehearsal asks for, and who may not list pods.
+/// User that may list everything a rehearsal reads.
 const READER: &str = "reader";
+/// User that may list the same, except pods.
 const HALF: &str = "half-reader";
-/// The webhooks of the mesh have no server.
+/// Flag of the API server; the webhooks of the mesh have no backend here.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 async fn start() -> (Cluster, Kubelet) {
@@ -67,7 +68,7 @@ async fn call(client: &Client, verb: Verb, path: &str, body: &Value) -> Result<V
     client.request(request.unwrap()).await
 }
 
-/// A server that has just registered a kind rejects requests for a while.
+/// Creates an object, with retries because a newly registered kind is not served immediately.
 async fn create(client: &Client, path: &str, object: &Value) {
     wait(path, async || {
         match call(client, Verb::POST, path, object).await {
@@ -82,10 +83,10 @@ async fn get(client: &Client, path: &str) -> Value {
     call(client, Verb::GET, path, &json!(null)).await.unwrap()
 }
 
-/// Waits until something is so.
-async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+/// Waits until `is_reached` returns true.
+async fn wait(what: &str, mut is_reached: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {
-        if is_so().await {
+        if is_reached().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -117,7 +118,7 @@ async fn define(client: &Client) {
     }
 }
 
-/// Lets a user list these kinds, cluster-wide, and nothing else.
+/// Allows a user to list the kinds of a rehearsal cluster-wide, and nothing else.
 async fn allow(client: &Client, user: &str, without: &str) {
     let rules: Vec<Value> = KINDS
         .iter()
@@ -178,7 +179,7 @@ async fn populate(client: &Client) {
     .await;
 }
 
-/// Pods as an istiod of the old revision leaves them: none runs here.
+/// Annotates pods as an istiod of the old revision would; no istiod runs here.
 async fn inject(client: &Client) {
     let patch = json!({"metadata": {"annotations": {"istio.io/rev": OLD}}}).to_string();
     let pods = get(client, "/api/v1/namespaces/shop/pods").await;
@@ -191,7 +192,7 @@ async fn inject(client: &Client) {
     }
 }
 
-async fn play(cluster: &Cluster, user: &str) -> Report {
+async fn rehearse_as(cluster: &Cluster, user: &str) -> Report {
     let client = cluster.client(user).unwrap();
     let input = read_cluster(&client, "a real cluster".into(), Timestamp::now()).await;
     rehearse_off_runtime(input.unwrap()).await
@@ -203,7 +204,7 @@ async fn rehearse_off_runtime(input: mainstay_rehearsal::Input) -> Report {
     rehearsed.await.unwrap().unwrap()
 }
 
-/// Everything in the cluster that a migration would touch.
+/// Returns all objects that a migration would modify.
 async fn state(client: &Client) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [
@@ -229,7 +230,7 @@ async fn a_real_cluster_is_only_read() {
     let before = state(&admin).await;
     let mut audit = cluster.audit();
     audit.reset().unwrap();
-    let report = play(&cluster, READER).await;
+    let report = rehearse_as(&cluster, READER).await;
     let asked = audit.entries().unwrap();
     let asked: Vec<_> = asked.iter().filter(|entry| entry.user == READER).collect();
     assert_eq!(asked.len(), KINDS.len(), "a page per kind: {asked:#?}");
@@ -237,7 +238,7 @@ async fn a_real_cluster_is_only_read() {
         assert_eq!((entry.verb.as_str(), entry.code), ("list", 200), "{entry:?}");
         assert!(!entry.uri.contains("secrets"), "{entry:?}");
     }
-    assert_eq!(state(&admin).await, before, "the cluster is as it was");
+    assert_eq!(state(&admin).await, before, "the cluster was modified");
     assert_eq!(
         (report.outcome, report.method),
         (Outcome::Completed, Method::Embedded),
@@ -252,11 +253,11 @@ async fn a_real_cluster_is_only_read() {
     );
     assert!(!serde_json::to_string(&report).unwrap().contains("canary"));
 
-    let half = play(&cluster, HALF).await;
+    let half = rehearse_as(&cluster, HALF).await;
     let missing = found(&half, FindingKind::MissingInput);
-    let said =
+    let expected =
         "Info input: cannot read Pod: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
-    assert!(missing.iter().any(|text| text.starts_with(said)), "{missing:#?}");
+    assert!(missing.iter().any(|text| text.starts_with(expected)), "{missing:#?}");
     let writes = audit.entries().unwrap();
     let writes = writes
         .iter()

@@ -18,7 +18,7 @@ use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
 use support::many::many;
-use support::{batched, cast, istio, report, snapshot, upgrade};
+use support::{batched, mixed_workloads, istio, report, snapshot, upgrade};
 
 /// Contents of a page, collected by one script.
 const SEEN: &str = r"(() => {
@@ -82,13 +82,14 @@ fn check_page(page: &mut Page, name: &str) {
         std::fs::write(file, &picture.png).unwrap();
     }
     let (width, height) = (sizes[1].as_u64().unwrap(), sizes[2].as_u64().unwrap());
-    let (colours, empty) = look(&picture, width, height);
+    let (colours, empty) = measure(&picture, width, height);
     assert!(colours > 20, "{name}: only {colours} colours");
-    assert!(empty < 900, "{name}: {empty} rows in a row show nothing");
+    assert!(empty < 900, "{name}: {empty} consecutive rows are empty");
 }
 
-/// How many colours a picture has on a grid, and how many rows after one another have only one.
-fn look(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
+/// Returns the number of colours on a grid of pixels, and the largest number of consecutive rows with one
+/// colour.
+fn measure(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
     let (mut colours, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
     for y in 0..usize::try_from(height).unwrap() {
         let places = (0..usize::try_from(width).unwrap()).step_by(3);
@@ -101,7 +102,7 @@ fn look(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
 }
 
 /// Checks the parts that do not depend on the chart: heading, outcome, totals and findings.
-fn check_words(seen: &Value, report: &Value) {
+fn check_text(seen: &Value, report: &Value) {
     let upgrade = &report["upgrade"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     assert_eq!(
@@ -140,8 +141,8 @@ fn check_words(seen: &Value, report: &Value) {
     assert_eq!(seen["phases"], report["phases"].as_array().unwrap().len());
 }
 
-/// Names of workloads as bars have them, of those that ended so.
-fn ended(report: &Report, result: SpanResult) -> Vec<String> {
+/// Returns the workloads with this result, named as in the labels of the bars.
+fn workloads_with_result(report: &Report, result: SpanResult) -> Vec<String> {
     let spans = report.workloads.iter().filter(|span| span.result == result);
     spans
         .map(|span| format!("{}/{}", span.namespace, span.name))
@@ -150,7 +151,7 @@ fn ended(report: &Report, result: SpanResult) -> Vec<String> {
 
 #[test]
 fn a_real_upgrade_is_drawn_bar_by_bar_with_both_methods() {
-    let objects = snapshot(&istio(&batched(2, "10s")), cast());
+    let objects = snapshot(&istio(&batched(2, "10s")), mixed_workloads());
     for (name, method) in [("embedded", Method::Embedded), ("calculated", Method::Calculated)] {
         let request = RehearsalRequest {
             readiness_overrides: [("shop/slow".to_owned(), None)].into(),
@@ -161,17 +162,17 @@ fn a_real_upgrade_is_drawn_bar_by_bar_with_both_methods() {
         assert_eq!(report.method, method);
         let mut page = open(&report);
         let seen = page.seen.clone();
-        check_words(&seen, &serde_json::to_value(&report).unwrap());
+        check_text(&seen, &serde_json::to_value(&report).unwrap());
         assert_eq!(seen["outcome"], "Completes with errors", "{name}");
         assert_eq!(
             seen["failed"],
-            json!(ended(&report, SpanResult::Failed)),
+            json!(workloads_with_result(&report, SpanResult::Failed)),
             "{name}"
         );
         assert_eq!(seen["failed"], json!(["shop/slow"]), "{name}");
         assert_eq!(
             seen["migrated"],
-            ended(&report, SpanResult::Migrated).len(),
+            workloads_with_result(&report, SpanResult::Migrated).len(),
             "{name}"
         );
         let heads: Vec<String> = report
@@ -190,21 +191,21 @@ fn a_real_upgrade_is_drawn_bar_by_bar_with_both_methods() {
 }
 
 #[test]
-fn a_real_upgrade_of_many_is_drawn_as_stretches_that_hold_every_bar() {
+fn a_real_upgrade_of_many_workloads_is_drawn_in_groups_with_every_bar() {
     let request = RehearsalRequest {
         readiness_overrides: [("space-0031/app-00317".to_owned(), None)].into(),
         ..upgrade()
     };
     let report = report(&many(400), &request);
-    assert_eq!(report.method, Method::Calculated, "by their number");
+    assert_eq!(report.method, Method::Calculated, "this many workloads are calculated");
     let mut page = open(&report);
     let seen = page.seen.clone();
-    check_words(&seen, &serde_json::to_value(&report).unwrap());
+    check_text(&seen, &serde_json::to_value(&report).unwrap());
     let stretches = seen["stretches"].as_u64().unwrap();
     assert_eq!(
         seen["migrated"].as_u64().unwrap() + seen["failed"].as_array().unwrap().len() as u64,
         stretches,
-        "a bar per fold"
+        "one bar per group"
     );
     assert_eq!(seen["failed"].as_array().unwrap().len(), 1, "{seen}");
     check_page(&mut page, "real-many");

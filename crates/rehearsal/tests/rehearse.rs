@@ -19,7 +19,7 @@ use mainstay_rehearsal::{RehearsalRequest, Report};
 use serde_json::{Value, json};
 
 use support::{
-    ISTIO, NEW, OLD, batched, cast, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
+    ISTIO, NEW, OLD, batched, mixed_workloads, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
 };
 
 fn request() -> RehearsalRequest {
@@ -31,7 +31,7 @@ fn request() -> RehearsalRequest {
 
 #[test]
 fn the_report_covers_the_whole_upgrade() {
-    let objects = snapshot(&istio(&batched(2, "10s")), cast());
+    let objects = snapshot(&istio(&batched(2, "10s")), mixed_workloads());
     let report = report(&objects, &request());
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(
@@ -66,7 +66,7 @@ fn the_report_covers_the_whole_upgrade() {
     );
 }
 
-/// An external control plane: its injector is configured by URL.
+/// The injector of an external control plane is configured by URL.
 #[test]
 fn injectors_with_a_url_inject() {
     let mut istio = istio(&batched(2, "10s"));
@@ -74,15 +74,15 @@ fn injectors_with_a_url_inject() {
         json!({"istiodRemote": {"injectionURL": "https://istiod.example.com:15017/inject"}});
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
     let apps = (0..11).map(|index| deployment("shop", &format!("app-{index:02}"), 2, &json!({})));
-    let cast: Vec<Value> = [space].into_iter().chain(apps).collect();
-    let objects = snapshot(&istio, cast.clone());
+    let mixed_workloads: Vec<Value> = [space].into_iter().chain(apps).collect();
+    let objects = snapshot(&istio, mixed_workloads.clone());
     let webhooks = objects
         .iter()
         .filter(|object| object["kind"] == "MutatingWebhookConfiguration");
     let urls = webhooks.filter(|webhook| !webhook["webhooks"][0]["clientConfig"]["url"].is_null());
     assert!(urls.count() > 0, "the injector is called by URL");
-    // As the operator does it on the mesh itself, and calculated.
-    let embedded = same(&istio, cast);
+    // Compares both methods; the embedded one also with the operator on the mesh itself.
+    let embedded = compare_with_operator(&istio, mixed_workloads);
     let calculated = RehearsalRequest {
         method: Some(Method::Calculated),
         ..upgrade()
@@ -99,17 +99,18 @@ fn injectors_with_a_url_inject() {
 }
 
 #[test]
-fn the_operator_then_does_what_was_rehearsed() {
+fn the_operator_makes_the_rehearsed_writes() {
     let istio = istio(&batched(2, "10s"));
-    same(&istio, cast());
+    compare_with_operator(&istio, mixed_workloads());
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
-    let clean = same(&istio, vec![space, deployment("shop", "cart", 2, &json!({}))]);
+    let clean = compare_with_operator(&istio, vec![space, deployment("shop", "cart", 2, &json!({}))]);
     assert_eq!(clean.pruned[0].name, OLD);
 }
 
-/// Rehearses on a copy of a mesh, and lets the operator do it on the mesh itself.
-fn same(istio: &Value, cast: Vec<Value>) -> Report {
-    let (objects, trace) = old_mesh(istio, cast, async |stage, operator| {
+/// Rehearses an upgrade on a copy of a mesh and compares the writes with those of the operator on the mesh
+/// itself.
+fn compare_with_operator(istio: &Value, mixed_workloads: Vec<Value>) -> Report {
+    let (objects, trace) = old_mesh(istio, mixed_workloads, async |stage, operator| {
         let before = objects(&stage);
         let lines = stage.sim().trace().lines().count();
         stage
@@ -133,14 +134,14 @@ fn same(istio: &Value, cast: Vec<Value>) -> Report {
         (line.contains("mainstay: PATCH") && is_app).then_some(place)
     };
     assert_eq!(moved, trace.iter().filter_map(place).collect::<Vec<_>>());
-    assert_eq!(counted(&rehearsed), done(&trace));
+    assert_eq!(reported_writes(&rehearsed), traced_writes(&trace));
     rehearsed
 }
 
-/// `WriteCount` of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status
-/// is written depends on how watches cut time.
-fn counted(report: &Report) -> BTreeMap<String, usize> {
-    let mut counted = BTreeMap::new();
+/// Returns the writes of a report by HTTP method and resource. Excludes Events, which may be aggregated, and
+/// status writes, whose number depends on how a watch batches events.
+fn reported_writes(report: &Report) -> BTreeMap<String, usize> {
+    let mut reported_writes = BTreeMap::new();
     for writes in report
         .writes
         .iter()
@@ -151,16 +152,16 @@ fn counted(report: &Report) -> BTreeMap<String, usize> {
             "delete" => "DELETE",
             _ => "PATCH",
         };
-        *counted
+        *reported_writes
             .entry(format!("{verb} {}s", writes.kind.to_lowercase()))
             .or_default() += writes.count;
     }
-    counted
+    reported_writes
 }
 
-/// The same as a trace shows it.
-fn done(trace: &[String]) -> BTreeMap<String, usize> {
-    let mut done = BTreeMap::new();
+/// The compare_with_operator as a trace shows it.
+fn traced_writes(trace: &[String]) -> BTreeMap<String, usize> {
+    let mut traced_writes = BTreeMap::new();
     for line in trace {
         let call = line
             .split("mainstay: ")
@@ -176,16 +177,16 @@ fn done(trace: &[String]) -> BTreeMap<String, usize> {
         if verb != "POST" {
             parts.pop();
         }
-        *done
+        *traced_writes
             .entry(format!("{verb} {}", parts.last().unwrap()))
             .or_default() += 1;
     }
-    done
+    traced_writes
 }
 
 #[test]
 fn the_same_seed_produces_the_same_report() {
-    let objects = snapshot(&istio(&batched(3, "5s")), cast());
+    let objects = snapshot(&istio(&batched(3, "5s")), mixed_workloads());
     let text = |seed| {
         let request = RehearsalRequest { seed, ..request() };
         serde_json::to_string(&report(&objects, &request)).unwrap()

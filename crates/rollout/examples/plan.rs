@@ -1,6 +1,7 @@
 //! Measures planning of one deployment with 100 clusters, 20 components and 3 revisions.
 //!
-//! Prints one line per state: the slowest of several plans, its steps, and the memory of the process.
+//! Prints one line per state, with the median time of several plans and the number of steps, and then the
+//! memory of the process.
 
 #![allow(
     clippy::print_stdout,
@@ -153,7 +154,7 @@ fn execute_action(view: &mut ClusterView, action: &Action) {
     }
 }
 
-/// Plans several times; prints the median.
+/// Plans several times and prints the median time.
 fn measure(title: &str, snapshot: &Snapshot) -> Plan {
     let mut times: Vec<Duration> = (0..RUNS)
         .map(|_| {

@@ -1,7 +1,7 @@
 //! Divides replicas between clusters by the Sainte-Laguë (Webster) method.
 //!
-//! The method is monotone: a larger total never takes a replica away from a cluster. Largest remainder and
-//! "round down, then deal the rest" do not have this property.
+//! The method is monotone: a larger total never takes a replica away from a cluster. The largest remainder
+//! method and rounding down with a distributed rest do not have this property.
 
 use std::cmp::Ordering;
 

@@ -28,7 +28,7 @@ pub enum DocumentError {
     /// The text is too long.
     #[error("the text has {0} bytes; at most {MAX_BYTES} are read")]
     TooLong(usize),
-    /// The text is no YAML.
+    /// The text is not valid YAML.
     #[error(transparent)]
     Syntax(#[from] mainstay_yaml::Error),
     /// A value cannot be converted to JSON.
@@ -155,7 +155,7 @@ fn normalize(document: &Document<'_>, value: Value) -> Result<NormalizedObject, 
     })
 }
 
-/// Moves `name` from the top level to `metadata`, where the proposal's example misses it.
+/// Moves `name` from the top level, where the proposal's example has it, to `metadata`.
 fn move_name(object: &mut Map<String, Value>, changes: &mut Vec<String>) {
     let Some(name) = object.remove("name") else {
         return;

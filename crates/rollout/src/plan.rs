@@ -188,7 +188,7 @@ pub struct Delete {
 /// A query of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureRequest {
-    /// Which metric.
+    /// Metric and template of the query.
     pub key: MeasurementKey,
     /// URL of the Prometheus server.
     pub address: String,

@@ -36,7 +36,8 @@ pub struct ClusterView {
     pub labels: BTreeMap<String, String>,
     /// Whether new workloads may be placed in it.
     pub is_schedulable: bool,
-    /// Whether its Cluster object is gone: nothing is placed in it, and its objects are left behind.
+    /// Whether its Cluster object was deleted: no workloads are placed in it, and its objects are not
+    /// deleted.
     pub is_deleted: bool,
     /// Since when it cannot be reached; `None` if it can. While it cannot, `objects` are those last seen.
     pub unreachable_since: Option<Timestamp>,
@@ -119,9 +120,9 @@ pub struct MeasurementKey {
 /// The result of one query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// Which.
+    /// Metric and template of the measurement.
     pub key: MeasurementKey,
-    /// When it was made.
+    /// Time of the measurement.
     pub at: Timestamp,
     /// The value; `None` if the query failed or returned nothing.
     pub value: Option<f64>,

@@ -1,7 +1,7 @@
 //! Renders routes: Istio `VirtualService`s, Gateway API `HTTPRoute`s and Kubernetes Ingresses.
 //!
-//! Rules with concrete weights come in; how weights are computed is decided by the planner. Every route
-//! carries the weights of its Services in an annotation, from which an observer learns them back.
+//! The input is rules with concrete weights, which the planner computes. Every route has the weights of its
+//! Services in an annotation, from which they are read back.
 
 mod gateway;
 mod ingress;

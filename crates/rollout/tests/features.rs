@@ -20,7 +20,7 @@ use mainstay_rollout::plan::Requeue;
 use model::World;
 use serde_json::{Value, json};
 
-/// A deployment of one revision with all traffic.
+/// Returns the spec of a deployment of one revision with all traffic.
 fn spec(revision: &str, placement: &Value, strategy: &Value) -> Value {
     json!({
         "traffic": {"hosts": ["shop.example.com"], "drainSeconds": 5, "http": [{"weightedTargets": [
@@ -39,7 +39,7 @@ fn in_clusters(rows: &[(&str, u32)]) -> Value {
     rows.iter().map(entry).collect()
 }
 
-/// A world in which the first spec is deployed.
+/// Returns a world in which `spec` is fully deployed.
 fn deployed(spec: Value, clusters: &[&str]) -> World {
     let mut world = World::new(11, spec, clusters);
     assert!(world.run_until_quiet(600), "{:#?}", world.deployment.status);
@@ -51,14 +51,14 @@ fn replicas(world: &World, cluster: &str, revision: &str) -> u32 {
     world.layout().get(&key).copied().unwrap_or_default()
 }
 
-/// The objects of a kind in a cluster, as text.
+/// Returns the objects of a kind in a cluster, as text.
 fn objects(world: &World, cluster: &str, kind: &str) -> Vec<String> {
     let objects = world.clusters[cluster].objects.iter();
     let of_kind = objects.filter(|(key, _)| key.kind == kind);
     of_kind.map(|(_, object)| object.manifest.to_string()).collect()
 }
 
-/// Runs second by second until a condition holds; returns the seconds.
+/// Advances the clock by single seconds until a condition holds; returns the number of seconds.
 fn seconds_until(world: &mut World, limit: u32, mut holds: impl FnMut(&World) -> bool) -> Option<u32> {
     for second in 0..limit {
         for _ in 0..6 {
@@ -74,7 +74,7 @@ fn seconds_until(world: &mut World, limit: u32, mut holds: impl FnMut(&World) ->
     None
 }
 
-/// Requests with a header reach the new revision, and others are copied to it, only during their steps.
+/// Header routes and mirroring to the new revision exist only during their steps.
 #[test]
 fn previews_and_mirrored_requests_last_as_long_as_the_rollout() {
     let strategy = json!({"type": "Canary", "steps": [
@@ -142,8 +142,8 @@ fn a_wave_soaks_before_the_next_one_starts() {
     assert!(world.violations.is_empty(), "{:#?}", world.violations);
 }
 
-/// Without `failover` the workloads of a lost cluster are never moved; with it they are, after its time, but
-/// not those that name the cluster.
+/// Without `failover` the workloads of a lost cluster are never moved. With it they are moved after the
+/// configured time, except those with a placement that names the cluster.
 #[test]
 fn failover_is_opt_in_and_only_for_placements_by_labels() {
     let run = |failover: Value, selector: Value| {
@@ -169,7 +169,7 @@ fn failover_is_opt_in_and_only_for_placements_by_labels() {
         assert_eq!(
             replicas(&world, lost, "shop-v1"),
             3,
-            "nothing is deleted without contact"
+            "nothing is deleted while the cluster is unreachable"
         );
         let back = moved.map(|_| {
             world.heal();
@@ -259,11 +259,11 @@ fn unset_replicas_are_left_to_an_autoscaler() {
     assert_eq!(
         versions(&world),
         before,
-        "nothing is written against the autoscaler"
+        "replicas set by the autoscaler are not overwritten"
     );
 }
 
-/// Rules may be spread over several routes: each becomes a separate object, for every provider.
+/// Rules may name several routes: each route becomes a separate object, for every provider.
 #[test]
 fn several_routes_and_ingresses_per_application() {
     for (provider, kind) in [
@@ -336,7 +336,7 @@ fn two_replaced_revisions_at_once_are_a_condition() {
     assert_eq!(world.layout(), before);
 }
 
-/// The same for a revision that does not exist yet: a condition, and it starts when the revision appears.
+/// A revision that does not exist yet is reported as a condition, and the rollout starts when it appears.
 #[test]
 fn a_missing_revision_is_a_condition_until_it_appears() {
     let placement = in_clusters(&[("", 2)]);
@@ -346,7 +346,7 @@ fn a_missing_revision_is_a_condition_until_it_appears() {
     assert!(world.run_until_quiet(300));
     let ready = world.deployment.status.conditions.get(&ConditionType::Ready);
     assert_eq!(ready.reason, Reason::RevisionNotFound, "{ready:?}");
-    assert_eq!(replicas(&world, "", "shop-v1"), 2, "what runs stays");
+    assert_eq!(replicas(&world, "", "shop-v1"), 2, "running workloads are kept");
     let revision = model::revision("shop-v4", &["web", "api"]);
     world
         .revisions
@@ -380,7 +380,7 @@ fn three_revisions_share_the_traffic() {
     assert_eq!(shares, rows.map(|(name, weight)| (name, Some(weight))));
 }
 
-/// Weights are those of the cluster: a revision that does not run there gets nothing there.
+/// Weights are computed per cluster: a revision that does not run in a cluster has weight 0 there.
 #[test]
 fn weights_are_computed_per_cluster() {
     let mut spec = spec(

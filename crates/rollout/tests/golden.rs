@@ -1,7 +1,7 @@
-//! The proposal's example end to end: two revisions, two clusters, an even split, a shift, and the removal of
-//! the first revision. The generated objects are compared with stored ones, for each provider.
+//! Golden test of the proposal's example: two revisions, two clusters, an even split, a shift, and the
+//! removal of the first revision. The generated objects are compared with stored ones, for each provider.
 //!
-//! `BLESS=1` stores what is generated.
+//! `BLESS=1` stores the generated objects.
 
 #![allow(
     clippy::unwrap_used,
@@ -54,7 +54,7 @@ fn settle(world: &mut World) {
     assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy, "{own}");
 }
 
-/// Everything but workloads, as YAML.
+/// Returns all objects except workloads, as YAML.
 fn objects(world: &World) -> String {
     let mut text = String::new();
     for (name, cluster) in &world.clusters {
@@ -174,7 +174,7 @@ fn several_routes_affinity_and_policy() {
     }
 }
 
-/// Selectors of Services by their name, and labels of pods by revision.
+/// Returns the names of the Deployments whose pods each Service selects, by name of the Service.
 fn selected(world: &World) -> BTreeMap<String, Vec<String>> {
     let mut selected: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for cluster in world.clusters.values() {

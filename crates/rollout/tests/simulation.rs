@@ -1,4 +1,5 @@
-//! The planner against a model of several clusters: random specs, faults and actions. Every write is checked.
+//! Simulates the planner on a model of several clusters with random specs, faults and actions. Every write is
+//! checked.
 
 #![allow(
     clippy::unwrap_used,
@@ -58,13 +59,13 @@ fn spec(revisions: &[Row<'_>], strategy: &Value) -> Value {
 
 const CLUSTERS: [&str; 4] = ["", "a", "b", "c"];
 
-/// Simulations of a debug build; each plans and checks about a hundred states.
+/// Number of simulations in a debug build; each plans and checks about a hundred states.
 const SIMULATIONS: usize = 150;
 
-/// Rollouts in waves of a debug build.
+/// Number of rollouts in waves in a debug build.
 const WAVES: usize = 60;
 
-/// States in which an abort is requested, at most.
+/// Maximum number of states in which an abort is requested.
 const ABORT_STATES: usize = 120;
 
 /// A random strategy for one pair of revisions.
@@ -140,7 +141,7 @@ fn random_world(seed: u64) -> (World, Vec<Value>) {
     (world, specs)
 }
 
-/// What a spec places where.
+/// Returns the expected replicas by revision and cluster.
 fn expected(spec: &Value) -> BTreeMap<(String, String), u32> {
     let mut expected = BTreeMap::new();
     for revision in spec["appRevisions"].as_array().unwrap() {
@@ -157,7 +158,7 @@ fn expected(spec: &Value) -> BTreeMap<(String, String), u32> {
     expected
 }
 
-/// Runs to the end; pauses are ended by actions.
+/// Runs the rollout to its end; resumes and promotes pauses. Returns whether it converged.
 fn finish(world: &mut World) -> bool {
     for _ in 0..6 {
         let converged = world.run_until_quiet(1500);
@@ -177,8 +178,8 @@ struct Totals {
     writes: usize,
 }
 
-/// P3, P4, P5, P6, P11 and no leaked object, with crashes, conflicts, lost responses, partitions, actions and
-/// changes of the spec at random times.
+/// Checks P3, P4, P5, P6, P11 and that no object is leaked, with crashes, conflicts, lost responses,
+/// partitions, actions and spec changes at random times.
 fn simulate(seed: u64, defect: Option<fn(&mut Plan, &World)>) -> World {
     let (mut world, specs) = random_world(seed);
     if !world.run_until_quiet(600) {
@@ -330,10 +331,10 @@ fn an_abort_in_every_state_returns_without_a_dip() {
     println!("rollout aborts: {states} states");
 }
 
-/// Random aborts of a debug build.
+/// Number of random aborts in a debug build.
 const ABORTS: usize = 30;
 
-/// P8 for random specs: replicas in every cluster stay, the strategy and the time of the abort differ.
+/// P8 for random specs, strategies and times of the abort.
 #[test]
 fn aborts_of_random_rollouts_return_without_a_dip() {
     let cases = case_count(ABORTS) as u64;
@@ -585,7 +586,7 @@ fn every_property_catches_its_defect() {
     for (number, (property, defect)) in DEFECTS.iter().enumerate() {
         let found = (0..40).find(|seed| {
             let world = simulate(*seed, Some(*defect));
-            // A plan that never becomes empty shows as a rollout that never ends.
+            // A plan that never becomes empty is detected as a rollout that never ends.
             let property = if *property == "P5" { "P6" } else { property };
             world
                 .violations
@@ -594,7 +595,7 @@ fn every_property_catches_its_defect() {
         });
         assert!(found.is_some(), "defect {number} of {property} is not caught");
     }
-    // P8: the way back removes the target first.
+    // P8: an aborted rollout removes the target first.
     let strategy = json!({"type": "BlueGreen"});
     let rows: &[(&str, u32)] = &[("", 3)];
     let mut world = World::new(1, spec(&[("shop-v1", rows, 100)], &strategy), &[""]);
@@ -608,7 +609,8 @@ fn every_property_catches_its_defect() {
         world.reconcile();
         world.tick(1);
     }
-    // The defect scales what grows to 0, so the way back never gets there; the floor shows it when v2 goes.
+    // The defect scales the growing revision to 0, so the rollback never completes; the floor is violated
+    // once v2 is scaled down.
     world.defect = Some(|plan, world| {
         for (cluster, steps) in &mut plan.clusters {
             let keys: Vec<_> = world.objects()[cluster].iter().cloned().collect();
@@ -628,7 +630,7 @@ fn every_property_catches_its_defect() {
             .iter()
             .any(|violation| violation.property == "P8")
     );
-    // P9: two clusters at the same time where one is allowed.
+    // P9: two clusters change at the same time where one is allowed.
     let mut world = waves(1, "2");
     world.concurrency = Some(1);
     world.run_until_quiet(1500);

@@ -88,7 +88,7 @@ fn canary() -> Value {
     ]})
 }
 
-/// Shares of v2 in percent, each once.
+/// Returns the shares of v2 in percent, without repetitions.
 fn shares(timeline: &Timeline) -> Vec<i64> {
     let mut shares: Vec<i64> = timeline
         .frames

@@ -20,20 +20,20 @@ fn main() {
     let share: usize = share.unwrap_or(1).max(1);
     day(DEPLOYMENTS / share);
     let (small, large) = (restart_cost(300 / share), restart_cost(3_000 / share));
-    say("restart_small", small * 1e3, "ms");
-    say("restart_large", large * 1e3, "ms");
-    say("restart_growth", large / small, "times");
+    print_figure("restart_small", small * 1e3, "ms");
+    print_figure("restart_large", large * 1e3, "ms");
+    print_figure("restart_growth", large / small, "times");
 }
 
-fn say(name: &str, value: f64, unit: &str) {
+fn print_figure(name: &str, value: f64, unit: &str) {
     println!("{name} {value:.2} {unit}");
 }
 
 fn day(deployments: usize) {
-    let cluster = filled(deployments, false);
+    let cluster = create_cluster(deployments, false);
     let version = cluster.with(|state| state.store.version());
     let (started, began) = (processor_seconds(), cluster.now());
-    let steps = u32::try_from(deployments).expect("a sane number of restarts");
+    let steps = u32::try_from(deployments).expect("the number of restarts fits u32");
     for number in 0..deployments {
         restart(&cluster, number, number);
         cluster.settle();
@@ -42,20 +42,20 @@ fn day(deployments: usize) {
     cluster.advance(Duration::from_mins(1));
     let elapsed = processor_seconds() - started;
     let writes = cluster.with(|state| state.store.version()) - version;
-    say(
+    print_figure(
         "day_hours",
         cluster.now().since(began).as_secs_f64() / 3_600.0,
         "virtual_hours",
     );
-    say("day_restarts", deployments as f64, "restarts");
-    say("day_unfinished", unfinished(&cluster) as f64, "restarts");
-    say("day", elapsed, "s");
-    say("day_writes", writes as f64 / elapsed, "per_second");
+    print_figure("day_restarts", deployments as f64, "restarts");
+    print_figure("day_unfinished", unfinished(&cluster) as f64, "restarts");
+    print_figure("day", elapsed, "s");
+    print_figure("day_writes", writes as f64 / elapsed, "per_second");
 }
 
 /// Returns the seconds that one rolling restart takes.
 fn restart_cost(deployments: usize) -> f64 {
-    let cluster = filled(deployments, true);
+    let cluster = create_cluster(deployments, true);
     let count = 100.min(deployments);
     let started = processor_seconds();
     for number in 0..count {
@@ -66,7 +66,7 @@ fn restart_cost(deployments: usize) -> f64 {
     (processor_seconds() - started) / count as f64
 }
 
-fn filled(deployments: usize, selected: bool) -> Cluster {
+fn create_cluster(deployments: usize, selected: bool) -> Cluster {
     let cluster = Cluster::new(Options {
         trace: false,
         ..Options::default()
@@ -97,7 +97,7 @@ fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn
     let name = format!("web-{number}");
     cluster.with(|state| {
         let resource = state.resources.preferred(resource.0, resource.1);
-        let resource = resource.expect("it is served").clone();
+        let resource = resource.expect("a served resource").clone();
         let target = Target {
             resource: &resource,
             namespace: "default",
@@ -109,7 +109,7 @@ fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn
         let mut value = live.map_or(nothing, |live| live.packed());
         how(&mut value);
         let value = write::decode(state, &resource, value, &mut context).expect("a valid object");
-        if live_is_there(state, &target) {
+        if exists(state, &target) {
             let mut change = |_: &mut _, _: Option<&Value>, _: &mut _| Ok(value.clone());
             write::update(state, &target, &mut context, false, &mut change).expect("an update");
         } else {
@@ -118,7 +118,7 @@ fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn
     });
 }
 
-fn live_is_there(state: &mainstay_sim::State, target: &Target<'_>) -> bool {
+fn exists(state: &mainstay_sim::State, target: &Target<'_>) -> bool {
     state.store.get(&target.resource.table, &target.key()).is_some()
 }
 

@@ -33,12 +33,12 @@ fn main() {
     world.read(READS / share);
     world.write(WRITES / share);
     world.list();
-    say("memory_in_the_end", resident_mib(), "MiB");
+    print_figure("memory_in_the_end", resident_mib(), "MiB");
     drop(world);
     growth(share);
 }
 
-fn say(name: &str, value: f64, unit: &str) {
+fn print_figure(name: &str, value: f64, unit: &str) {
     println!("{name} {value:.2} {unit}");
 }
 
@@ -52,9 +52,9 @@ fn growth(share: usize) {
         runtime.block_on(world.write_watched(4_000 / share.min(10)))
     };
     let (small, large) = (cost(DEPLOYMENTS / share / 10), cost(DEPLOYMENTS / share));
-    say("watched_write_small", small * 1e6, "µs");
-    say("watched_write_large", large * 1e6, "µs");
-    say("watched_write_growth", large / small, "times");
+    print_figure("watched_write_small", small * 1e6, "µs");
+    print_figure("watched_write_large", large * 1e6, "µs");
+    print_figure("watched_write_growth", large / small, "times");
 }
 
 /// A cluster with this many Deployments, three Pods each, in namespaces of a hundred.
@@ -105,12 +105,12 @@ impl TestCluster {
             );
         }
         if self.first {
-            say(
+            print_figure(
                 "creates",
                 watch.rate(self.deployments * (PODS_PER_DEPLOYMENT + 1)),
                 "per_second",
             );
-            say("memory_when_filled", resident_mib(), "MiB");
+            print_figure("memory_when_filled", resident_mib(), "MiB");
         }
     }
 
@@ -119,14 +119,14 @@ impl TestCluster {
         for number in 0..count {
             self.get(&pod_path(number % (self.deployments * PODS_PER_DEPLOYMENT)));
         }
-        say("reads", watch.rate(count), "per_second");
+        print_figure("reads", watch.rate(count), "per_second");
     }
 
     fn list(&self) {
         let watch = CpuTimer::begin();
         let length = self.get("/api/v1/pods").len();
-        say("list_of_all_pods", watch.seconds() * 1e3, "ms");
-        say("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
+        print_figure("list_of_all_pods", watch.seconds() * 1e3, "ms");
+        print_figure("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
     }
 
     /// Runs the mix: every kind of write, equally often. The time to build requests is not counted.
@@ -147,9 +147,9 @@ impl TestCluster {
             rates.push((name, each as f64 / seconds));
             (spent, done) = (spent + seconds, done + each as f64);
         }
-        say("writes", done / spent, "per_second");
+        print_figure("writes", done / spent, "per_second");
         for (name, rate) in rates {
-            say(name, rate, "per_second");
+            print_figure(name, rate, "per_second");
         }
     }
 

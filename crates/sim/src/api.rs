@@ -52,7 +52,7 @@ pub struct ApiRequest {
     pub user_agent: String,
     /// Request body.
     pub body: Bytes,
-    /// Webhook replies that earlier attempts asked for.
+    /// Replies to the webhook calls of earlier attempts.
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
 }
 

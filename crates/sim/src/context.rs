@@ -50,7 +50,7 @@ pub struct Context {
     pub internal: bool,
     /// Warnings for the response header.
     pub warnings: Vec<String>,
-    /// Webhook replies that earlier attempts of this request asked for.
+    /// Replies to the webhook calls of earlier attempts of this request.
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
     /// A webhook call that must complete before the request can continue. The request is then retried from
     /// the start.

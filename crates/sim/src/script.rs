@@ -1,6 +1,6 @@
 //! Pod behaviour: scripts as data, rules that select a script for a pod, and the resulting container
-//! lifecycle. Does not depend on the store or the simulator, so that a hollow kubelet next to a real API
-//! server can run the same scripts.
+//! lifecycle. Does not depend on the store or the simulator, so that the simulated kubelet for a real
+//! API server can run the same scripts.
 
 use std::time::Duration;
 

@@ -14,9 +14,9 @@ use mainstay_sim::admission::HttpsTransport;
 use simulated::Simulated;
 
 /// The simulator with webhooks on the runner's HTTPS server, as with a real cluster.
-struct Outward(Simulated);
+struct HttpsHooks(Simulated);
 
-impl Host for Outward {
+impl Host for HttpsHooks {
     fn client(&self, user: &str) -> Client {
         self.0.client(user)
     }
@@ -37,7 +37,7 @@ async fn webhooks_are_called_over_https() {
     let mut wrong = Vec::new();
     let mut count = 0;
     for scenario in SCENARIOS.iter().filter(|one| one.text.contains("\nHOOK ")) {
-        let host = Outward(Simulated::default());
+        let host = HttpsHooks(Simulated::default());
         // Scenarios use URLs, not services.
         host.0
             .0

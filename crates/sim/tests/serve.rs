@@ -79,19 +79,19 @@ struct Client {
     token: String,
 }
 
-/// A certificate and its key.
-type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
+/// A client certificate and its key.
+type ClientCertificate = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
 /// Opens a TLS connection that offers one protocol.
-async fn dial(server: &Server, protocol: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
-    dial_as(server, protocol, None).await
+async fn connect(server: &Server, protocol: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
+    connect_with_certificate(server, protocol, None).await
 }
 
-/// Like [`dial`], with a client certificate.
-async fn dial_as(
+/// Like [`connect`], with a client certificate.
+async fn connect_with_certificate(
     server: &Server,
     protocol: &[u8],
-    shown: Option<Shown>,
+    certificate: Option<ClientCertificate>,
 ) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(server.authority().as_bytes()).unwrap();
@@ -101,7 +101,7 @@ async fn dial_as(
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let mut config = match shown {
+    let mut config = match certificate {
         Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
         None => builder.with_no_client_auth(),
     };
@@ -122,7 +122,7 @@ fn token(server: &Server, user: User) -> String {
 }
 
 impl Client {
-    async fn of(server: &Server, user: User) -> Self {
+    async fn for_user(server: &Server, user: User) -> Self {
         Self::with_token(server, &token(server, user)).await
     }
 
@@ -130,12 +130,12 @@ impl Client {
         Self::with_both(server, token, None).await
     }
 
-    async fn with_certificate(server: &Server, shown: Shown) -> Self {
-        Self::with_both(server, "", Some(shown)).await
+    async fn with_certificate(server: &Server, certificate: ClientCertificate) -> Self {
+        Self::with_both(server, "", Some(certificate)).await
     }
 
-    async fn with_both(server: &Server, token: &str, shown: Option<Shown>) -> Self {
-        let stream = dial_as(server, b"h2", shown).await;
+    async fn with_both(server: &Server, token: &str, certificate: Option<ClientCertificate>) -> Self {
+        let stream = connect_with_certificate(server, b"h2", certificate).await;
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
         let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (send, connection) = handshake.await.unwrap();
@@ -146,7 +146,7 @@ impl Client {
         }
     }
 
-    async fn ask(&mut self, method: &str, path: &str, media: &str, body: Bytes) -> (StatusCode, Value) {
+    async fn send(&mut self, method: &str, path: &str, media: &str, body: Bytes) -> (StatusCode, Value) {
         let request = request(method, path, &self.token)
             .header(header::CONTENT_TYPE, media)
             .body(Full(Some(body)))
@@ -162,11 +162,11 @@ impl Client {
     }
 
     async fn get(&mut self, path: &str) -> (StatusCode, Value) {
-        self.ask("GET", path, "application/json", Bytes::new()).await
+        self.send("GET", path, "application/json", Bytes::new()).await
     }
 
     async fn post(&mut self, path: &str, body: Value) -> (StatusCode, Value) {
-        self.ask("POST", path, "application/json", body.to_string().into())
+        self.send("POST", path, "application/json", body.to_string().into())
             .await
     }
 
@@ -205,14 +205,14 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 #[tokio::test]
 async fn http1_and_http2_are_supported() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let (code, version) = client.get("/version").await;
     assert_eq!(
         (code, &version["gitVersion"]),
         (StatusCode::OK, &json!("v1.36.4"))
     );
 
-    let stream = dial(&server, b"http/1.1").await;
+    let stream = connect(&server, b"http/1.1").await;
     let (mut send, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
@@ -234,19 +234,19 @@ async fn tokens_identify_users() {
     assert_eq!(code, 403);
     let text = "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
     assert_eq!(status["message"], text);
-    let mut stranger = Client::with_token(&server, "guessed").await;
-    let (code, status) = stranger.get(MAPS).await;
+    let mut invalid_token = Client::with_token(&server, "guessed").await;
+    let (code, status) = invalid_token.get(MAPS).await;
     assert_eq!(
         (code, &status["message"]),
         (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
     );
-    let mut alice = Client::of(&server, User::named("alice", &["team-a"])).await;
+    let mut alice = Client::for_user(&server, User::named("alice", &["team-a"])).await;
     assert_eq!(alice.get(MAPS).await.0, 403);
     assert_eq!(alice.get("/version").await.0, 200);
 }
 
 /// Returns the client certificate in a kubeconfig.
-fn shown(kubeconfig: &str) -> Shown {
+fn client_certificate(kubeconfig: &str) -> ClientCertificate {
     let pem = |key: &str| {
         let line = kubeconfig
             .lines()
@@ -279,7 +279,7 @@ async fn certificates_authenticate_until_they_expire() {
     let (cluster, server) = serve(&still).await;
     let carol = User::named("carol", &["team-a", "team-x"]);
     let hour = Duration::from_hours(1);
-    let certificate = shown(&server.kubeconfig_with_certificate(&carol, hour).unwrap());
+    let certificate = client_certificate(&server.kubeconfig_with_certificate(&carol, hour).unwrap());
     let mut client =
         Client::with_certificate(&server, (certificate.0.clone(), certificate.1.clone_key())).await;
     let (code, info) = whoami(&mut client).await;
@@ -308,7 +308,7 @@ async fn certificates_authenticate_until_they_expire() {
     let mut late = Client::with_certificate(&server, certificate).await;
     assert_eq!(late.get("/version").await.0, StatusCode::UNAUTHORIZED);
     let admin = User::named("root", &[MASTERS]);
-    let fresh = shown(&server.kubeconfig_with_certificate(&admin, hour).unwrap());
+    let fresh = client_certificate(&server.kubeconfig_with_certificate(&admin, hour).unwrap());
     assert_eq!(
         Client::with_certificate(&server, fresh).await.get(MAPS).await.0,
         200
@@ -321,7 +321,7 @@ async fn certificates_of_other_authorities_are_ignored() {
     let (_other_cluster, other) = serve(&ServeOptions::default()).await;
     let root = User::named("root", &[MASTERS]);
     let foreign = || {
-        shown(
+        client_certificate(
             &other
                 .kubeconfig_with_certificate(&root, Duration::from_hours(1))
                 .unwrap(),
@@ -338,7 +338,7 @@ async fn certificates_of_other_authorities_are_ignored() {
     let mut alice = Client::with_both(&server, &token, Some(foreign())).await;
     assert_eq!(whoami(&mut alice).await.1["username"], "alice");
     // A valid certificate has precedence over an invalid token; one without a user name is ignored.
-    let good = shown(
+    let good = client_certificate(
         &server
             .kubeconfig_with_certificate(&root, Duration::from_hours(1))
             .unwrap(),
@@ -346,7 +346,7 @@ async fn certificates_of_other_authorities_are_ignored() {
     let mut root = Client::with_both(&server, "guessed", Some(good)).await;
     assert_eq!(whoami(&mut root).await.1["username"], "root");
     let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_mins(1));
-    let mut anonymous = Client::with_certificate(&server, shown(&nameless.unwrap())).await;
+    let mut anonymous = Client::with_certificate(&server, client_certificate(&nameless.unwrap())).await;
     let (code, status) = anonymous.get(MAPS).await;
     assert_eq!(code, 403);
     assert!(
@@ -365,18 +365,18 @@ async fn tokens_of_service_accounts_expire() {
         ..ServeOptions::default()
     };
     let (cluster, server) = serve(&still).await;
-    let mut root = Client::of(&server, admin()).await;
+    let mut root = Client::for_user(&server, admin()).await;
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}});
-    let (code, made) = root.post(path, request).await;
-    assert_eq!(code, 201, "{made}");
-    let token = made["status"]["token"].as_str().unwrap();
+    let (code, created) = root.post(path, request).await;
+    assert_eq!(code, 201, "{created}");
+    let token = created["status"]["token"].as_str().unwrap();
     let mut account = Client::with_token(&server, token).await;
     assert_eq!(
         whoami(&mut account).await.1["username"],
         "system:serviceaccount:default:default"
     );
-    // Clocks may differ by a minute.
+    // The server tolerates a clock difference of one minute.
     cluster.advance(Duration::from_secs(659));
     assert_eq!(whoami(&mut account).await.0, 201);
     cluster.advance(Duration::from_secs(2));
@@ -389,7 +389,7 @@ async fn tokens_of_service_accounts_expire() {
 #[tokio::test]
 async fn bodies_have_a_limit_and_may_be_protobuf() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let large = json!({"metadata": {"name": "large"}, "data": {"x": "x".repeat(3 << 20)}});
     let (code, status) = client.post(MAPS, large).await;
     assert_eq!(code, 413);
@@ -398,14 +398,14 @@ async fn bodies_have_a_limit_and_may_be_protobuf() {
     let wire =
         b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x12\x0a\x08\x0a\x06packed\x12\x06\x0a\x01a\x12\x01b";
     let media = "application/vnd.kubernetes.protobuf";
-    let (code, made) = client.ask("POST", MAPS, media, wire.as_slice().into()).await;
+    let (code, created) = client.send("POST", MAPS, media, wire.as_slice().into()).await;
     assert_eq!(
-        (code, &made["data"]["a"]),
+        (code, &created["data"]["a"]),
         (StatusCode::CREATED, &json!("b")),
-        "{made}"
+        "{created}"
     );
     let (code, status) = client
-        .ask("POST", MAPS, media, b"k8s\0\xff".as_slice().into())
+        .send("POST", MAPS, media, b"k8s\0\xff".as_slice().into())
         .await;
     assert_eq!(
         (code, &status["message"]),
@@ -420,7 +420,7 @@ async fn watches_stream_and_time_out_on_the_cluster_clock() {
         ..ServeOptions::default()
     };
     let (_cluster, server) = serve(&options).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let mut watch = client
         .watch(&format!(
             "{MAPS}?watch=true&timeoutSeconds=600&fieldSelector=metadata.name%3Da"
@@ -433,7 +433,11 @@ async fn watches_stream_and_time_out_on_the_cluster_clock() {
         (&event["type"], &event["object"]["metadata"]["name"]),
         (&json!("ADDED"), &json!("a"))
     );
-    assert_eq!(collect(watch).await, b"", "ten minutes are over in a second");
+    assert_eq!(
+        collect(watch).await,
+        b"",
+        "the watch ends after ten virtual minutes"
+    );
 }
 
 #[tokio::test]
@@ -443,7 +447,7 @@ async fn pods_become_ready_as_time_passes() {
         ..ServeOptions::default()
     };
     let (_cluster, server) = serve(&options).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let pods = "/api/v1/namespaces/default/pods";
     let mut watch = client.watch(&format!("{pods}?watch=true")).await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -469,8 +473,8 @@ async fn connections_beyond_the_limit_wait() {
         ..ServeOptions::default()
     };
     let (_cluster, server) = serve(&options).await;
-    let first = Client::of(&server, admin()).await;
-    let second = Client::of(&server, admin());
+    let first = Client::for_user(&server, admin()).await;
+    let second = Client::for_user(&server, admin());
     let mut second = std::pin::pin!(second);
     let early = futures::poll!(second.as_mut());
     assert!(early.is_pending());
@@ -485,20 +489,20 @@ async fn idle_connections_do_not_block_others() {
         ..ServeOptions::default()
     };
     let (_cluster, server) = serve(&options).await;
-    let mut watching = Client::of(&server, admin()).await;
+    let mut watching = Client::for_user(&server, admin()).await;
     let mut watch = watching.watch(&format!("{MAPS}?watch=true")).await;
     let mut idle = Vec::new();
     for number in 0..60 {
         // Some have completed the handshake, others send nothing.
         if number % 2 == 0 {
-            idle.push(dial(&server, b"h2").await.into_inner().0);
+            idle.push(connect(&server, b"h2").await.into_inner().0);
         } else {
             idle.push(TcpStream::connect(server.address()).await.unwrap());
         }
     }
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     assert_eq!(client.get("/version").await.0, 200);
-    // A watch is no idle connection.
+    // A connection with an open watch is not idle.
     let body = json!({"metadata": {"name": "seen"}});
     assert_eq!(client.post(MAPS, body).await.0, 201);
     assert!(http_body_util_lite::next(&mut watch).await.is_some());
@@ -510,7 +514,7 @@ const MAX_REPLICAS: i32 = i32::MAX;
 #[tokio::test]
 async fn pods_are_created_in_slices() {
     let (cluster, server) = serve(&ServeOptions::default()).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let body = json!({"metadata": {"name": "web"}, "spec": {
         "replicas": MAX_REPLICAS, "selector": {"matchLabels": {"app": "web"}},
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
@@ -532,7 +536,7 @@ async fn pods_are_created_in_slices() {
 async fn stopping_ends_watches_and_frees_the_port() {
     let (cluster, server) = serve(&ServeOptions::default()).await;
     let port = server.address().port();
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let watch = client.watch(&format!("{MAPS}?watch=true")).await;
     server.stop().await;
     assert_eq!(collect(watch).await, b"");
@@ -543,7 +547,10 @@ async fn stopping_ends_watches_and_frees_the_port() {
     let again = Server::start(&cluster, &options).await.unwrap();
     let taken = Server::start(&cluster, &options).await.unwrap_err();
     assert_eq!(taken.to_string(), format!("cannot listen on 127.0.0.1:{port}"));
-    assert_eq!(Client::of(&again, admin()).await.get("/version").await.0, 200);
+    assert_eq!(
+        Client::for_user(&again, admin()).await.get("/version").await.0,
+        200
+    );
 }
 
 #[tokio::test]
@@ -561,7 +568,7 @@ async fn kubeconfig_files_are_private_and_never_replaced() {
 #[tokio::test]
 async fn schemas_are_published_and_change_with_their_definitions() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
-    let mut client = Client::of(&server, admin()).await;
+    let mut client = Client::for_user(&server, admin()).await;
     let (_, index) = client.get("/openapi/v3").await;
     let apps = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
         .as_str()
@@ -584,13 +591,13 @@ async fn schemas_are_published_and_change_with_their_definitions() {
                     "type": "object", "description": description, "properties": {"spec": {"type": "object"}}}}}]},
         })
     };
-    let (code, made) = client
+    let (code, created) = client
         .post(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             definition("Boils."),
         )
         .await;
-    assert_eq!(code, 201, "{made}");
+    assert_eq!(code, 201, "{created}");
     let path = |index: &Value| {
         index["paths"]["apis/pipeline.example/v1"]["serverRelativeURL"]
             .as_str()
@@ -610,7 +617,7 @@ async fn schemas_are_published_and_change_with_their_definitions() {
     );
     let patch = json!({"spec": definition("Boils water.")["spec"]});
     let (code, _) = client
-        .ask(
+        .send(
             "PATCH",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kettles.pipeline.example",
             "application/merge-patch+json",

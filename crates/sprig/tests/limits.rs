@@ -78,7 +78,7 @@ fn long_lists() {
         "{{ $l := until 1000000 }}{{ concat $l $l $l $l $l $l $l $l $l }}",
         LimitExceeded::Memory,
     );
-    // Only the last list is live, so that the work is what counts.
+    // Only the last list is live, so the fuel limit is exceeded and not the memory limit.
     check(
         "{{ $l := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ end }}",
         LimitExceeded::Fuel,
@@ -90,7 +90,7 @@ fn long_lists() {
 }
 
 #[test]
-fn values_that_share_parts() {
+fn expanding_shared_values_exceeds_a_limit() {
     check(&shared(40, "{{ deepCopy $d }}"), LimitExceeded::Memory);
     check(&shared(40, "{{ toJson $d }}"), LimitExceeded::String);
     check(&shared(40, "{{ toString $d }}"), LimitExceeded::String);

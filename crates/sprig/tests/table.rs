@@ -17,7 +17,7 @@ fn every_function_has_gos_name_and_parameters() {
         assert_eq!(ours.get(name), Some(parameters), "{name}");
     }
     for name in ours.keys() {
-        assert!(theirs.contains_key(name), "{name} is none of Sprig's");
+        assert!(theirs.contains_key(name), "{name} is not a Sprig function");
     }
 }
 

@@ -34,7 +34,7 @@ impl Span {
         self.start == self.end
     }
 
-    fn of<T>(self, table: &[T]) -> &[T] {
+    fn slice<T>(self, table: &[T]) -> &[T] {
         table
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
@@ -144,12 +144,12 @@ impl Source {
 
     #[inline]
     pub(crate) fn children(&self, span: Span) -> &[NodeId] {
-        span.of(&self.children)
+        span.slice(&self.children)
     }
 
     #[inline]
     pub(crate) fn names(&self, span: Span) -> &[Str] {
-        span.of(&self.names)
+        span.slice(&self.names)
     }
 
     /// Returns a name, such as that of a function or variable.

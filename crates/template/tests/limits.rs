@@ -297,7 +297,7 @@ fn maps_held_by_the_caller_are_kept() {
 }
 
 #[test]
-fn texts_see_templates_but_do_not_leak_theirs() {
+fn tpl_can_call_templates_and_does_not_leak_definitions() {
     let check = |text: &str, expected: Result<&str, &str>| {
         let found = run_with(Limits::default(), text, Value::from("dot"))
             .map(|out| String::from_utf8_lossy(&out).into_owned());

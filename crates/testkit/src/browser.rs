@@ -112,7 +112,7 @@ impl Browser {
             "features": [{"name": "prefers-color-scheme", "value": scheme}],
         });
         self.call("Emulation.setEmulatedMedia", &media)?;
-        self.pipe.forget();
+        self.pipe.clear_events();
         self.call(
             "Page.navigate",
             &json!({"url": format!("file://{}", file.display())}),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How many cases a differential test runs: `MAINSTAY_CASES`, or `usual`.
+/// Number of cases of a differential test: `MAINSTAY_CASES`, or `usual`.
 #[must_use]
 pub fn case_count(usual: usize) -> usize {
     std::env::var("MAINSTAY_CASES")
@@ -19,7 +19,7 @@ pub const SAMPLE: &str = "MAINSTAY_SAMPLE";
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// Creates a generator with a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -46,25 +46,25 @@ impl Random {
     /// One of `items`, which must not be empty.
     ///
     /// # Panics
-    /// When there is nothing to pick from: that is a mistake in the test.
+    /// If `items` is empty.
     #[allow(clippy::indexing_slicing)]
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 }
 
-/// Counts of a differential run. Its text is the line that a proof reads: `N run, N equal`.
+/// Counts of a differential run. Displayed as `N run, N equal`, which `cargo xtask prove` parses.
 #[derive(Clone, Debug, Default)]
 pub struct CaseCounts {
     /// Cases compared.
     pub run: usize,
-    /// The first differences, as the reader should see them.
+    /// Descriptions of the first differences.
     pub differences: Vec<String>,
     unequal: usize,
 }
 
 impl CaseCounts {
-    /// Counts one case; `difference` is made only when the two sides differ.
+    /// Counts one case; `difference` is called only if the results differ.
     pub fn count(&mut self, equal: bool, difference: impl FnOnce() -> String) {
         self.run += 1;
         if !equal {
@@ -84,7 +84,7 @@ impl CaseCounts {
     /// Prints the counts as `differential NAME: …` and fails the test on any difference.
     ///
     /// # Panics
-    /// On a difference, with the first of them: it is a test's last line.
+    /// If there is a difference; the message contains the first ones.
     #[allow(clippy::print_stdout)]
     pub fn assert_all_equal(&self, name: &str) {
         println!("differential {name}: {self}");

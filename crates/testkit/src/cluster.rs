@@ -184,7 +184,7 @@ pub enum ClusterError {
 /// Startup timeout of a component.
 const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Poll interval.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Cluster {
     /// Starts etcd, the API server and the controllers; waits until the server is ready and namespaces get
@@ -361,20 +361,20 @@ impl Cluster {
         let begin = tokio::time::Instant::now();
         let client = self.client(OBSERVER)?;
         while !succeeds(&client, path).await {
-            if let Some((name, log)) = self.casualty(begin.elapsed()) {
+            if let Some((name, log)) = self.failed_component(begin.elapsed()) {
                 return Err(ClusterError::NotReady {
                     name,
                     waited: begin.elapsed(),
                     log,
                 });
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// A component that has ended; after the timeout, the last one started.
-    fn casualty(&mut self, waited: Duration) -> Option<(&'static str, String)> {
+    /// Returns the name and log of a component that has ended, or after the timeout of the last one started.
+    fn failed_component(&mut self, waited: Duration) -> Option<(&'static str, String)> {
         let parts = [
             ("etcd", Some(&mut self.etcd)),
             ("kube-apiserver", self.api_server.as_mut()),

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_root};
 
-/// The name `cargo xtask peers` uses.
+/// Name used by `cargo xtask peers`.
 pub const YAML_READERS: &str = "yaml-readers";
-/// The sources of the hash.
+/// Files that determine the hash of the cache entry.
 const SOURCES: [&str; 5] = [
     "package.json",
     "package-lock.json",

@@ -20,7 +20,7 @@ pub const INSIDE: &str = "MAINSTAY_ISOLATED";
 /// All addresses of nodes, pods and Services: they are local, so any process can bind one.
 pub(crate) const LOCAL_RANGE: &str = "10.0.0.0/8";
 
-/// Addresses reserved for documentation: without a route to them.
+/// Addresses reserved for documentation, which must be unreachable.
 const OUTSIDE: [SocketAddr; 2] = [
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443),
     SocketAddr::new(
@@ -70,9 +70,9 @@ pub enum IsolationError {
 /// Returns inside a verified isolated namespace; outside, the process is replaced by that inner run.
 ///
 /// Call it first in `main`. The pid namespace ends every process of the run with its first one, and temporary
-/// files live in memory that goes with the mount namespace.
+/// files are on a tmpfs that ends with the mount namespace.
 pub fn enter() -> Result<(), IsolationError> {
-    enter_with(MAPPED)
+    enter_with(MAP_ROOT)
 }
 
 /// Like [`enter`] with all users of the machine, which needs root: a mesh runs its proxies as a separate
@@ -81,17 +81,17 @@ pub fn enter_as_root() -> Result<(), IsolationError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(IsolationError::NeedsRoot);
     }
-    enter_with(WHOLE)
+    enter_with(MOUNT_PROC)
 }
 
 /// The user is mapped to root inside the namespace.
-const MAPPED: &str = "--map-root-user";
+const MAP_ROOT: &str = "--map-root-user";
 /// A `/proc` of the new pid namespace, which only its root can mount.
-const WHOLE: &str = "--mount-proc";
+const MOUNT_PROC: &str = "--mount-proc";
 
 fn enter_with(users: &str) -> Result<(), IsolationError> {
     if std::env::var_os(INSIDE).is_none() {
-        return Err(leave_for_namespace(users));
+        return Err(exec_in_namespace(users));
     }
     ip(&["link", "set", "lo", "up"])?;
     ip(&["route", "replace", "local", LOCAL_RANGE, "dev", "lo"])?;
@@ -100,7 +100,7 @@ fn enter_with(users: &str) -> Result<(), IsolationError> {
 }
 
 /// Replaces the process by `unshare`, so that killing it ends the run. Returns only on failure.
-fn leave_for_namespace(users: &str) -> IsolationError {
+fn exec_in_namespace(users: &str) -> IsolationError {
     match (std::env::current_exe(), make_scratch()) {
         (Ok(program), Ok(scratch)) => {
             let source = Command::new("unshare")
@@ -127,7 +127,8 @@ fn make_scratch() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Where the system does not allow it, files stay on disk: slower, and left behind when the run is killed.
+/// Mounts a tmpfs for temporary files. If that is not permitted, files stay on disk and remain when the run
+/// is killed.
 fn keep_files_in_memory() {
     let _ = Command::new("mount")
         .args(["-t", "tmpfs", "tmpfs"])
@@ -153,11 +154,11 @@ pub fn check() -> Result<(), IsolationError> {
     });
     match others.next() {
         Some(other) => Err(IsolationError::Interface(other.interface_name)),
-        None => OUTSIDE.into_iter().try_for_each(find_no_route),
+        None => OUTSIDE.into_iter().try_for_each(expect_no_route),
     }
 }
 
-fn find_no_route(address: SocketAddr) -> Result<(), IsolationError> {
+fn expect_no_route(address: SocketAddr) -> Result<(), IsolationError> {
     let seen = match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
         Err(error) if no_route(&error) => return Ok(()),
         Err(error) => error.to_string(),
@@ -166,7 +167,7 @@ fn find_no_route(address: SocketAddr) -> Result<(), IsolationError> {
     Err(IsolationError::Leak { address, seen })
 }
 
-/// A kernel without IPv6 has no route either.
+/// Whether an error means that there is no route, which includes a kernel without IPv6.
 fn no_route(error: &io::Error) -> bool {
     let unsupported = [nix::libc::EAFNOSUPPORT, nix::libc::EADDRNOTAVAIL];
     error.kind() == io::ErrorKind::NetworkUnreachable

@@ -48,7 +48,7 @@ use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_C
 use crate::kubelet::{Kubelet, KubeletError, KubeletOptions, PodBackend, PodProcess, PodProcessFuture};
 use crate::peer::PeerError;
 pub use app::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM, become_app};
-use lifecycle::{StartingPod, live};
+use lifecycle::{StartingPod, run_pod};
 pub use load::{Load, Results, Sample};
 use names::Names;
 use node::Node;
@@ -77,7 +77,7 @@ impl Default for MeshOptions {
 /// A cluster with a network. It ends when dropped.
 #[derive(Debug)]
 pub struct Mesh {
-    // Dropped in this order: pods before the network they live on, files last.
+    // Dropped in this order: pods before the network they use, files last.
     kubelet: Kubelet,
     _tasks: Tasks,
     runtime: MeshRuntime,
@@ -127,7 +127,7 @@ impl Mesh {
         let directory = tempfile::Builder::new().prefix("mesh").tempdir()?;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
         fs::create_dir(directory.path().join("logs"))?;
-        MeshRuntime::show_peers(directory.path())?;
+        MeshRuntime::bind_peers(directory.path())?;
         let cluster = Cluster::start(reachable(options.cluster)).await?;
         let address = Ipv4Addr::new(10, cluster.pod_network(), 0, 1);
         let node = Node::set_up(address, &cluster.service_range(), directory.path())?;
@@ -145,7 +145,7 @@ impl Mesh {
         let socket = UdpSocket::bind((address, 53)).await?;
         let tasks = Tasks(vec![
             tokio::spawn(names.clone().serve(socket)),
-            tokio::spawn(services::follow(cluster.client(KUBELET)?, names)),
+            tokio::spawn(services::watch_services(cluster.client(KUBELET)?, names)),
         ]);
         let kubelet = KubeletOptions {
             nodes: 1,
@@ -160,13 +160,13 @@ impl Mesh {
             _directory: directory,
         };
         if options.native_sidecars {
-            mesh.modernise().await?;
+            mesh.set_kubelet_version().await?;
         }
         Ok(mesh)
     }
 
     /// Sets the kubelet version of the nodes.
-    async fn modernise(&self) -> Result<(), MeshError> {
+    async fn set_kubelet_version(&self) -> Result<(), MeshError> {
         let nodes: Api<NodeObject> = Api::all(self.runtime.client.clone());
         let status = Patch::Merge(json!({"status": {"nodeInfo": {"kubeletVersion": "v1.36.4"}}}));
         let params = PatchParams::default();
@@ -224,10 +224,10 @@ impl Mesh {
 
     /// Sends a GET to a port of a pod from inside its network.
     pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
-        let resident = self.resident(namespace, pod)?;
+        let running_pod = self.running_pod(namespace, pod)?;
         let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
         let asked = tokio::task::spawn_blocking(move || {
-            resident
+            running_pod
                 .namespace
                 .inside(|| http::get(address, &path, RESPONSE_TIMEOUT))
         });
@@ -236,9 +236,9 @@ impl Mesh {
 
     /// Connects to an address from inside a pod's network.
     pub async fn dial(&self, namespace: &str, pod: &str, address: SocketAddr) -> Result<(), MeshError> {
-        let resident = self.resident(namespace, pod)?;
+        let running_pod = self.running_pod(namespace, pod)?;
         let dialled = tokio::task::spawn_blocking(move || {
-            resident
+            running_pod
                 .namespace
                 .inside(|| std::net::TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT))
         });
@@ -272,13 +272,13 @@ impl Mesh {
 
     /// Kills a container's processes.
     pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<(), MeshError> {
-        Ok(self.resident(namespace, pod)?.kill(container)?)
+        Ok(self.running_pod(namespace, pod)?.kill(container)?)
     }
 
     /// Stops supervising this pod: its status stays as it is whatever happens to its processes.
     pub fn stop_restarting(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
-        self.resident(namespace, pod)?
-            .neglected
+        self.running_pod(namespace, pod)?
+            .unsupervised
             .store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Mesh {
         texts.collect()
     }
 
-    fn resident(&self, namespace: &str, pod: &str) -> Result<Arc<registry::Resident>, MeshError> {
+    fn running_pod(&self, namespace: &str, pod: &str) -> Result<Arc<registry::RunningPod>, MeshError> {
         let name = format!("{namespace}/{pod}");
         self.runtime.registry.find(&name).ok_or(MeshError::NoPod(name))
     }
@@ -359,7 +359,9 @@ impl PodBackend for Pods {
             ip,
         };
         Some(Box::pin(async move {
-            Ok(PodProcess::custom(move |line| Box::pin(live(starting, line))))
+            Ok(PodProcess::custom(move |channel| {
+                Box::pin(run_pod(starting, channel))
+            }))
         }))
     }
 }

@@ -22,7 +22,7 @@ pub struct Peer {
     pub module: &'static str,
     /// The package to build.
     pub package: &'static str,
-    /// Linker settings: `(symbol, value)`; an unstamped build reports another version than it is.
+    /// Linker settings: `(symbol, value)`; an unstamped build reports a wrong version.
     pub stamps: &'static [(&'static str, &'static str)],
     /// Build tags, separated by commas.
     pub tags: &'static str,
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_peer_is_named() {
+    fn an_unknown_peer_is_an_error_with_its_name() {
         assert_eq!(
             peer("missing").unwrap_err().to_string(),
             "no peer is called \"missing\""

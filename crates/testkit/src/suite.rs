@@ -89,7 +89,7 @@ fn main_inside(
         return ExitCode::SUCCESS;
     }
     match prepare(enter, peers).and_then(|()| run(lanes, &chosen)) {
-        Ok(failures) => conclude(chosen.len(), &failures),
+        Ok(failures) => print_summary(chosen.len(), &failures),
         Err(error) if matches!(error.downcast_ref(), Some(isolation::IsolationError::NeedsRoot)) => {
             for case in &chosen {
                 println!("test {} ... not measured: needs root", case.name);
@@ -146,7 +146,7 @@ struct Failure {
 
 fn run(lanes: usize, cases: &[TestCase]) -> Result<Vec<Failure>, Problem> {
     println!("\nrunning {} tests", cases.len());
-    remember_panics();
+    capture_panics();
     let taken = AtomicUsize::new(0);
     let next = || cases.get(taken.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
@@ -170,14 +170,14 @@ fn run_lane<'a>(next: impl Fn() -> Option<&'a TestCase>) -> Result<Vec<Failure>,
     let mut failures = Vec::new();
     while let Some(case) = next() {
         let local = LocalSet::new();
-        failures.extend(runtime.block_on(local.run_until(judge(case)))?);
+        failures.extend(runtime.block_on(local.run_until(run_case(case)))?);
     }
     Ok(failures)
 }
 
-/// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would
-/// do nothing.
-async fn judge(case: &TestCase) -> Result<Option<Failure>, Problem> {
+/// Runs a test case and prints its result. Handles SIGINT and SIGTERM, because the first process of a pid
+/// namespace ignores signals without a handler.
+async fn run_case(case: &TestCase) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
     let mut task = tokio::task::spawn_local((case.start)());
@@ -208,12 +208,12 @@ thread_local! {
 
 /// Panics of a lane are printed after the result line of its test case, without a backtrace, so that output
 /// of other lanes does not come between. Other threads print theirs immediately.
-fn remember_panics() {
+fn capture_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let is_lane = PANIC_MESSAGES.with_borrow_mut(|words| {
             let lane = words.as_mut();
-            lane.map(|words| words.push_str(&log_tail(panic))).is_some()
+            lane.map(|words| words.push_str(&panic_message(panic))).is_some()
         });
         if !is_lane {
             usual(panic);
@@ -221,7 +221,7 @@ fn remember_panics() {
     }));
 }
 
-fn log_tail(panic: &PanicHookInfo<'_>) -> String {
+fn panic_message(panic: &PanicHookInfo<'_>) -> String {
     let message = panic.payload_as_str().unwrap_or("no message");
     let message = message.replace('\n', "\n    ");
     match panic.location() {
@@ -230,8 +230,8 @@ fn log_tail(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Repeats the reasons at the end, because other test cases may have printed since.
-fn conclude(all: usize, failures: &[Failure]) -> ExitCode {
+/// Prints the result of the suite and repeats the panic messages of failed test cases.
+fn print_summary(all: usize, failures: &[Failure]) -> ExitCode {
     if !failures.is_empty() {
         println!("\nfailures:");
     }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_are_chosen_by_parts_of_their_names() {
+    fn test_cases_are_selected_by_parts_of_their_names() {
         let check = |arguments: &str, expected: &str| {
             let choice = Choice::of(arguments.split_whitespace().map(str::to_owned));
             let cases = ["tag::moves", "tag::stays", "update::moves"].map(|name| TestCase {

@@ -20,7 +20,7 @@ impl Usage {
         Self(std::process::id())
     }
 
-    /// Memory in use now, in MiB; 0 for a process that is gone.
+    /// Memory in use now, in MiB; 0 if the process does not exist.
     #[must_use]
     pub fn resident(self) -> f64 {
         self.memory("VmRSS:")
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_is_counted() {
+    fn memory_and_cpu_time_are_measured() {
         let own = Usage::for_self();
         let (memory, busy) = (own.resident(), own.cpu_time());
         let block = vec![1_u8; 64 << 20];

@@ -1,5 +1,4 @@
-//! The mesh without Istio in it: pods with networks, Services and names, ends in their order, and no way out.
-//! Needs root.
+//! The mesh without Istio: pod networks, Services, DNS names, graceful termination and isolation. Needs root.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +24,7 @@ use serde_json::{Value, json};
 
 const TEST_CASES: &[TestCase] = &[TestCase {
     name: "mesh",
-    start: || Box::pin(pods_services_and_ends()),
+    start: || Box::pin(pods_services_and_termination()),
 }];
 
 fn main() -> ExitCode {
@@ -38,14 +37,14 @@ fn main() -> ExitCode {
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-struct Village {
+struct TestMesh {
     mesh: Mesh,
     pods: Api<Pod>,
     services: Api<Service>,
 }
 
-impl Village {
-    async fn found() -> Self {
+impl TestMesh {
+    async fn start() -> Self {
         let mesh = Mesh::start(MeshOptions::default())
             .await
             .unwrap_or_else(|error| panic!("{}", suite::error_chain(&error)));
@@ -87,23 +86,23 @@ impl Village {
         self.mesh.address("default", name, 80).await.unwrap()
     }
 
-    /// The response of an address, as soon as there is one.
+    /// Requests `/` until the response is 200 and returns its body. Panics after 30 seconds.
     async fn response(&self, address: SocketAddr) -> String {
         let begin = Instant::now();
         loop {
-            let asked = tokio::task::spawn_blocking(move || http::get(address, "/", TIMEOUT));
-            match asked.await.unwrap() {
+            let response = tokio::task::spawn_blocking(move || http::get(address, "/", TIMEOUT));
+            match response.await.unwrap() {
                 Ok(reply) if reply.code == 200 => return reply.body,
                 other if begin.elapsed() > Duration::from_secs(30) => {
-                    panic!("{address}: {other:?}\n{}", self.trace().await)
+                    panic!("{address}: {other:?}\n{}", self.diagnostics().await)
                 }
                 _ => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
     }
 
-    /// How the pods are, and what they said last.
-    async fn trace(&self) -> String {
+    /// Returns the status of all pods and the last lines of their logs.
+    async fn diagnostics(&self) -> String {
         let pods = self.pods.list(&ListParams::default()).await.unwrap();
         let pods = pods.iter().map(|pod| {
             let status = serde_json::to_string(&pod.status).unwrap();
@@ -113,46 +112,44 @@ impl Village {
     }
 }
 
-async fn pods_services_and_ends() {
-    let village = Village::found().await;
-    let (front, back) = (village.service("front").await, village.service("back").await);
-    village.pod("back", None).await;
-    village
-        .pod("front", Some("back.default.svc.cluster.local:80"))
-        .await;
-    assert_eq!(village.response(back).await, "back");
+async fn pods_services_and_termination() {
+    let mesh = TestMesh::start().await;
+    let (front, back) = (mesh.service("front").await, mesh.service("back").await);
+    mesh.pod("back", None).await;
+    mesh.pod("front", Some("back.default.svc.cluster.local:80")).await;
+    assert_eq!(mesh.response(back).await, "back");
     assert_eq!(
-        village.response(front).await,
+        mesh.response(front).await,
         "front > back",
-        "by its name and its Service"
+        "through the DNS name and the Service of back"
     );
-    every_pod_has_its_own_loopback(&village).await;
-    nothing_leaves(&village).await;
-    a_pod_that_ends_is_left_in_peace(&village, back).await;
-    a_killed_server_is_started_again(&village, front).await;
-    println!("mesh: Services, names, networks, ends, restarts; nothing leaves");
+    every_pod_has_its_own_loopback(&mesh).await;
+    no_connection_leaves_the_mesh(&mesh).await;
+    a_deleted_pod_terminates_gracefully(&mesh, back).await;
+    a_killed_container_is_restarted(&mesh, front).await;
+    println!("mesh: Services, names, networks, termination, restarts and isolation checked");
 }
 
-async fn every_pod_has_its_own_loopback(village: &Village) {
-    for (pod, said) in [("back", "back"), ("front", "front > back")] {
-        let received = village.mesh.ask("default", pod, APP_PORT, "/").await.unwrap();
-        assert_eq!(received, said);
+async fn every_pod_has_its_own_loopback(mesh: &TestMesh) {
+    for (pod, body) in [("back", "back"), ("front", "front > back")] {
+        let received = mesh.mesh.ask("default", pod, APP_PORT, "/").await.unwrap();
+        assert_eq!(received, body);
     }
 }
 
-async fn nothing_leaves(village: &Village) {
+async fn no_connection_leaves_the_mesh(mesh: &TestMesh) {
     for (pod, address) in [("front", "192.0.2.1:443"), ("back", "1.1.1.1:53")] {
-        let reached = village.mesh.dial("default", pod, address.parse().unwrap()).await;
+        let reached = mesh.mesh.dial("default", pod, address.parse().unwrap()).await;
         assert!(reached.is_err(), "{pod} reached {address}");
     }
 }
 
-/// During its preStop hook it serves new connections; then it is gone.
-async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
-    village.pod("spare", None).await;
-    let spare = village.service("spare").await;
-    village.response(spare).await;
-    let ip = village
+/// A deleted pod serves new connections during its preStop hook; after the deletion it is unreachable.
+async fn a_deleted_pod_terminates_gracefully(mesh: &TestMesh, back: SocketAddr) {
+    mesh.pod("spare", None).await;
+    let spare = mesh.service("spare").await;
+    mesh.response(spare).await;
+    let ip = mesh
         .pods
         .get("spare")
         .await
@@ -163,32 +160,28 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
         .unwrap();
     let address: SocketAddr = format!("{ip}:{APP_PORT}").parse().unwrap();
     let load = Load::start(back, 50);
-    village
-        .pods
-        .delete("spare", &DeleteParams::default())
-        .await
-        .unwrap();
+    mesh.pods.delete("spare", &DeleteParams::default()).await.unwrap();
     assert_eq!(
-        village.response(address).await,
+        mesh.response(address).await,
         "spare",
-        "it waits before it ends"
+        "served during the preStop hook"
     );
     let begin = Instant::now();
-    while village.pods.get_opt("spare").await.unwrap().is_some() {
+    while mesh.pods.get_opt("spare").await.unwrap().is_some() {
         assert!(begin.elapsed() < Duration::from_secs(30));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let asked = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(300)));
-    assert!(asked.await.unwrap().is_err(), "it is gone");
+    let response = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(300)));
+    assert!(response.await.unwrap().is_err(), "the deleted pod is unreachable");
     let results = load.finish();
-    assert_eq!(results.failures().count(), 0, "others do not notice");
+    assert_eq!(results.failures().count(), 0, "requests to other pods succeed");
     assert!(results.sent() > 20);
 }
 
-async fn a_killed_server_is_started_again(village: &Village, front: SocketAddr) {
-    village.mesh.kill("default", "front", "app").unwrap();
-    assert_eq!(village.response(front).await, "front > back");
-    let pod = village.pods.get("front").await.unwrap();
+async fn a_killed_container_is_restarted(mesh: &TestMesh, front: SocketAddr) {
+    mesh.mesh.kill("default", "front", "app").unwrap();
+    assert_eq!(mesh.response(front).await, "front > back");
+    let pod = mesh.pods.get("front").await.unwrap();
     let restarts = pod.status.unwrap().container_statuses.unwrap()[0].restart_count;
     assert_eq!(restarts, 1);
 }

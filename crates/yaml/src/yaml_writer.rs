@@ -22,7 +22,7 @@ pub struct YamlWriter {
     best_indent: usize,
     open: Vec<Open>,
     /// The role of the next node.
-    position: ScanPosition,
+    position: NodeRole,
     error: Option<Error>,
 }
 
@@ -36,8 +36,9 @@ struct Open {
     indent: i64,
 }
 
+/// The role of a node in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ScanPosition {
+enum NodeRole {
     Root,
     Item,
     /// After a key on the same line, or after `? key`.
@@ -72,7 +73,7 @@ impl YamlWriter {
             version,
             best_indent,
             open: Vec::new(),
-            position: ScanPosition::Root,
+            position: NodeRole::Root,
             error: None,
         }
     }
@@ -91,16 +92,16 @@ impl YamlWriter {
     }
 
     /// Writes the prefix of a node: `- ` or `:`.
-    fn begin_node(&mut self) -> ScanPosition {
+    fn begin_node(&mut self) -> NodeRole {
         let position = self.position;
         match position {
-            ScanPosition::Root => {}
-            ScanPosition::Item => {
+            NodeRole::Root => {}
+            NodeRole::Item => {
                 self.out.indent_line();
                 self.out.indicator("-", true, true);
             }
-            ScanPosition::Value { simple: true } => self.out.indicator(":", false, false),
-            ScanPosition::Value { simple: false } => {
+            NodeRole::Value { simple: true } => self.out.indicator(":", false, false),
+            NodeRole::Value { simple: false } => {
                 self.out.indent_line();
                 self.out.indicator(":", true, true);
             }
@@ -131,11 +132,7 @@ impl YamlWriter {
 
     fn end_node(&mut self) {
         if let Some(open) = self.open.last() {
-            self.position = if open.list {
-                ScanPosition::Item
-            } else {
-                self.position
-            };
+            self.position = if open.list { NodeRole::Item } else { self.position };
         }
     }
 
@@ -153,17 +150,17 @@ impl YamlWriter {
         if open.empty {
             self.out.indicator(if list { "[" } else { "{" }, true, false);
         } else {
-            let beside_key = list && matches!(position, ScanPosition::Value { .. }) && !self.out.indention;
+            let beside_key = list && matches!(position, NodeRole::Value { .. }) && !self.out.indention;
             let same = self.version == GoYamlVersion::V2 && beside_key;
             if !same {
-                self.out.indent = self.deeper(false, position == ScanPosition::Item);
+                self.out.indent = self.deeper(false, position == NodeRole::Item);
             }
         }
         self.open.push(open);
         self.position = if list {
-            ScanPosition::Item
+            NodeRole::Item
         } else {
-            ScanPosition::Value { simple: true }
+            NodeRole::Value { simple: true }
         };
     }
 
@@ -183,7 +180,7 @@ impl YamlWriter {
             self.out.put_all(tag);
             self.out.ends_word();
         }
-        let deeper = self.deeper(true, self.position == ScanPosition::Item);
+        let deeper = self.deeper(true, self.position == NodeRole::Item);
         let indent = std::mem::replace(&mut self.out.indent, deeper);
         scalar::write(&mut self.out, text, style, !simple_key, self.best_indent);
         self.out.indent = indent;
@@ -282,7 +279,7 @@ impl Sink for YamlWriter {
         if !simple {
             self.out.indicator("?", true, true);
         }
-        self.position = ScanPosition::Value { simple };
+        self.position = NodeRole::Value { simple };
         self.scalar(&text, tag, analysis.choose_style(style, simple), simple);
     }
 

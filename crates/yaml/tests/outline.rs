@@ -1,4 +1,4 @@
-//! Positions of the items of a long list.
+//! Tests the positions of list items.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
 

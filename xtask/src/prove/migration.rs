@@ -104,7 +104,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
         test_row(
             "the decision matrix, row by row",
             "all rows",
-            ("the_decision_matrix_of_the_highest_version", units),
+            ("the_maximum_version_limits_the_migration", units),
         ),
     ]
 }
@@ -125,7 +125,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "scenarios in which two real istiods inject through their own webhooks",
         goal: "at least 6",
-        test: "migration::flow::one_version_string_moves_every_kind_of_label",
+        test: "migration::flow::a_version_change_migrates_every_kind_of_label",
         line: "migration real istiods: ",
         real: true,
     },

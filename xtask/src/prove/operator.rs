@@ -107,7 +107,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "a reconcile with nothing to do",
         goal: "0 writes, 0 reads",
-        test: "quiet::a_pass_that_finds_nothing_writes_and_reads_nothing",
+        test: "quiet::a_full_pass_without_changes_reads_and_writes_nothing",
         line: "quiet passes: ",
         real: false,
     },
@@ -128,7 +128,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "24 virtual hours with churn",
         goal: "flat",
-        test: "quiet::a_day_of_churn_is_flat",
+        test: "quiet::writes_per_hour_stay_constant_during_churn",
         line: "quiet day: ",
         real: false,
     },

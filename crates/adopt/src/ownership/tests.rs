@@ -1,4 +1,4 @@
-//! Ownership of one Deployment: marks, kept labels, and the way back.
+//! Ownership of one Deployment: ownership labels, preserved labels, and restoring the original.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn only_metadata_changes() {
 }
 
 #[test]
-fn the_record_of_a_kept_label_moves() {
+fn the_managed_fields_of_a_kept_label_move() {
     let owned = adopted();
     let entries = owned.object["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -71,7 +71,7 @@ fn a_second_adoption_changes_nothing() {
     assert_eq!(again.patch, None);
 }
 
-/// Applies a patch of metadata.
+/// Applies a JSON patch of metadata to a copy of the object.
 fn patched(object: &Value, patch: Option<Value>) -> Value {
     let mut object = object.clone();
     for change in patch.unwrap().as_array().unwrap() {
@@ -86,7 +86,7 @@ fn patched(object: &Value, patch: Option<Value>) -> Value {
 }
 
 #[test]
-fn the_way_back_restores_the_object() {
+fn restore_returns_the_original_object() {
     let owned = adopted();
     let object = patched(
         &owned.object,
@@ -97,7 +97,7 @@ fn the_way_back_restores_the_object() {
 }
 
 #[test]
-fn annotations_of_a_deployment_stay() {
+fn annotations_of_a_deployment_are_not_changed() {
     let annotations = &adopted().object["metadata"]["annotations"];
     assert!(annotations.is_null(), "{annotations}");
     let service = |object: Value| {
@@ -114,7 +114,7 @@ fn annotations_of_a_deployment_stay() {
 }
 
 #[test]
-fn a_record_of_another_manager_stays_and_the_label_is_kept() {
+fn managed_fields_of_other_managers_and_the_label_are_kept() {
     let mut object = live();
     object["metadata"]["managedFields"][0]["manager"] = "kubectl".into();
     let owned = adopt(&ObjectId::from_object(&object).unwrap(), &object, &wanted());

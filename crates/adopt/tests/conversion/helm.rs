@@ -84,7 +84,7 @@ const EQUAL: &[&[(HelmChart, &str)]] = &[
     )],
 ];
 
-/// Number of cases unless `MAINSTAY_CASES` sets it: the proof runs all.
+/// Default number of cases; `MAINSTAY_CASES` sets another, and the full proof runs all.
 const CASES: usize = 6;
 
 #[test]
@@ -141,7 +141,7 @@ fn an_operator_contains_only_what_differs_from_the_profile_with_comments() {
 }
 
 #[test]
-fn ambient_charts_use_its_profile() {
+fn ambient_charts_use_the_ambient_profile() {
     let migration = to_operator(&[
         (Istiod, "profile: ambient\n"),
         (Cni, "profile: ambient\n"),
@@ -154,7 +154,7 @@ fn ambient_charts_use_its_profile() {
 }
 
 #[test]
-fn what_cannot_be_carried_is_reported_with_the_reason() {
+fn values_that_cannot_be_converted_are_reported_with_the_reason() {
     let migration = to_operator(&[
         (
             Istiod,

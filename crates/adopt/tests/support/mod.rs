@@ -27,9 +27,9 @@ use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The version of all charts.
+/// Version of all charts.
 pub(crate) const VERSION: &str = "1.29.1";
-/// Where everything is installed.
+/// Namespace of the installations.
 pub(crate) const NAMESPACE: &str = "istio-system";
 
 /// A cluster with definitions, and the programs that install on it.
@@ -42,7 +42,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A server without controllers: nothing changes that is not asked for.
+    /// Starts a server without controllers, so that only the test writes objects.
     pub(crate) async fn start() -> Self {
         let options = Options {
             controllers: Vec::new(),
@@ -51,7 +51,7 @@ impl World {
         Self::with_options(options).await
     }
 
-    /// A server with the controllers of workloads and a simulated kubelet.
+    /// Starts a server with workload controllers and a simulated kubelet.
     pub(crate) async fn with_pods() -> Self {
         let mut world = Self::with_options(Options::default()).await;
         let kubelet = Kubelet::start(&world.cluster, KubeletOptions::default()).await;
@@ -59,8 +59,8 @@ impl World {
         world
     }
 
-    /// Names and uids of all pods and `ReplicaSets`, once there are `workloads` Deployments, all of them are
-    /// ready, and the controllers have seen all changes.
+    /// Waits until `workloads` Deployments are ready and the controllers have observed all changes; returns the
+    /// names and UIDs of all pods and `ReplicaSets`.
     pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
         let begin = std::time::Instant::now();
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
@@ -182,7 +182,7 @@ impl World {
         let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
         let home = self.directory.path().join(peer);
         std::fs::create_dir_all(&home).unwrap();
-        // Its name is the name its fields are owned by.
+        // Helm uses the name of its executable as field manager.
         let program = home.join("helm");
         let _ = std::fs::remove_file(&program);
         symlink(built_peer(peer).unwrap(), &program).unwrap();
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    /// Runs `istioctl install`. Without a kubelet nothing becomes ready: it applies everything and times out.
+    /// Runs `istioctl install`. Without a kubelet it applies all objects and then times out.
     pub(crate) fn istioctl_install(&self, arguments: &[&str]) {
         let mut command = Command::new(built_peer("istioctl").unwrap());
         command
@@ -239,7 +239,7 @@ impl World {
     }
 }
 
-/// Objects of the cluster itself are not of interest.
+/// Whether an object was installed by a test and is not part of the cluster itself.
 fn is_installed(object: &Value) -> bool {
     let name = object["metadata"]["name"].as_str().unwrap();
     let is_system = name.starts_with("system:") || name == "kube-root-ca.crt";
@@ -317,7 +317,7 @@ fn succeed(mut command: Command) {
     assert!(output.status.success(), "{command:?}: {text}");
 }
 
-/// Everything but metadata, and the generation.
+/// Returns everything except metadata, plus the generation.
 pub(crate) fn content(object: &Value) -> Value {
     let mut object = object.clone();
     let generation = object["metadata"]["generation"].clone();
@@ -325,14 +325,14 @@ pub(crate) fn content(object: &Value) -> Value {
     object
 }
 
-/// An object without what every write changes.
+/// Returns an object without the fields that every write changes.
 pub(crate) fn stable(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.remove("resourceVersion");
     let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
     let entries = entries.map(std::mem::take).unwrap_or_default();
-    // The order and times of records say when they were written.
+    // Order and times of managed fields depend on when they were written.
     let mut records: Vec<(String, String)> = entries
         .into_iter()
         .map(|entry| (entry["manager"].to_string(), entry["fieldsV1"].to_string()))

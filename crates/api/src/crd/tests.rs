@@ -1,4 +1,4 @@
-//! Tests of the definitions. `tests/upstream` compares them with the Sail Operator's.
+//! Tests the definitions. `tests/upstream` compares them with the Sail Operator's.
 
 use super::*;
 

@@ -223,7 +223,7 @@ struct Struct {
     role: Role,
 }
 
-/// What a struct is part of.
+/// Which struct of a chart this is.
 #[derive(Clone, Copy)]
 enum Role {
     /// `.Chart`, which embeds the metadata.

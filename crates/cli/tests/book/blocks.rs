@@ -7,7 +7,7 @@
 //! - `<!-- file: PATH -->` before a block that is written to a file, relative to the page's directory;
 //! - `<!-- setup: COMMAND -->` anywhere: a command that readers do not need, run in its place.
 
-/// Part of a page that matters to the test.
+/// Part of a page that the test executes or counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A shell block.
@@ -149,7 +149,7 @@ impl Parser {
     }
 }
 
-/// A block without a language could hide a command from this test.
+/// Rejects a block with commands but without a language: it would not be executed.
 fn check_other(open: &Open) -> Result<(), String> {
     let starts = |line: &str| PROGRAMS.iter().any(|program| line.starts_with(program));
     if open.language.is_empty() && open.text.lines().any(starts) {

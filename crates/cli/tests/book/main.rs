@@ -162,7 +162,7 @@ fn report(pages: &[Page], executed: usize) {
 }
 
 #[test]
-fn markers_are_understood() {
+fn markers_are_parsed_and_invalid_ones_rejected() {
     let page = "<!-- file: a.yaml -->\n```yaml\nx: 1\n```\n\n<!-- setup: true -->\n<!-- exit: 2 -->\n```sh\nfalse\n```\n\n<!-- not executed: needs root -->\n\n   ```sh\n   sudo x\n   ```\n";
     assert_eq!(
         blocks::parse(page).unwrap(),

@@ -9,14 +9,14 @@ use std::process::{Child, Command, Stdio};
 
 use super::blocks::Step;
 
-/// Maximum time of a page in seconds.
+/// Maximum run time of a page in seconds.
 const LIMIT: &str = "480";
 /// Functions for `setup` comments.
 const SETUP: &str = include_str!("setup.sh");
-/// Exit code of `timeout` after it.
+/// Exit code of `timeout` when the maximum run time is exceeded.
 const TIMED_OUT: i32 = 124;
 
-/// A directory, a sandbox and the environment of a reader.
+/// Working directory, sandbox and programs for the blocks of one page.
 pub(crate) struct Session {
     directory: tempfile::TempDir,
     sandbox: Child,
@@ -76,7 +76,7 @@ impl Session {
             .spawn()
             .unwrap();
         let code = shell.wait().unwrap().code();
-        // Programs that a page left in the background end with its process group.
+        // Killing the process group also ends background processes of the page.
         let group = nix::unistd::Pid::from_raw(shell.id() as i32);
         let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
         match code {

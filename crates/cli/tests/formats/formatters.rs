@@ -36,7 +36,7 @@ struct Counts {
     rejected: usize,
 }
 
-/// Checks one formatted text: it is left as it is.
+/// Checks that injecting into a formatted text leaves it unchanged.
 #[track_caller]
 fn check_unchanged(formatter: &str, name: &str, output: &[u8]) {
     let outcome = run(output, &Options::default()).unwrap();
@@ -50,14 +50,14 @@ fn check_unchanged(formatter: &str, name: &str, output: &[u8]) {
     assert!(&*outcome.text == output, "{formatter} {name}\n{text}");
 }
 
-/// Whether a text is YAML. kyaml moves anchors behind their aliases.
+/// Whether a text is valid YAML; kyaml writes invalid YAML when it moves an anchor behind its aliases.
 fn is_yaml(text: &[u8]) -> bool {
     parse_spanned_values(text, &Budget::default())
         .is_ok_and(|documents| documents.iter().all(|document| document.value.is_ok()))
 }
 
-/// Formats every manifest with `format`. A formatter may reject or break what it also rejects or breaks
-/// before injection.
+/// Formats every manifest with `format`. Manifests that the formatter rejects or breaks before injection are
+/// not checked.
 fn check(formatter: &str, manifests: &[Manifest], format: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) -> Counts {
     let mut counts = Counts::default();
     for manifest in manifests {
@@ -118,13 +118,13 @@ fn reformatted_output_is_unchanged() {
     println!("harden formatters: {}", shown.join(", "));
 }
 
-/// prettier formats a directory at once: its start takes longer than its work.
+/// Formats the whole directory in one prettier process, because starting it takes longer than formatting.
 fn prettier(manifests: &[Manifest]) -> Counts {
     let directory = tempfile::tempdir().unwrap();
     let formatted = |kind: &str, text: fn(&Manifest) -> &[u8]| {
         let directory = directory.path().join(kind);
         write_all(&directory, manifests, text);
-        // It fails if it rejects a file; the others are written.
+        // prettier fails if it rejects a file, but writes the others.
         let _ = YamlReaders::fetch()
             .unwrap()
             .prettier()
@@ -144,7 +144,7 @@ fn prettier(manifests: &[Manifest]) -> Counts {
         let text = read(&injected);
         check_unchanged("prettier", &manifest.name, &text);
         let is_changed = text != manifest.injected;
-        // Both or none: a file that prettier formats before injection is formatted after it.
+        // A file that prettier formats before injection must also be formatted after it.
         assert!(
             is_changed || read(&plain) == manifest.plain,
             "prettier {}: not formatted after injection",
@@ -171,7 +171,7 @@ const TEMPLATE: &str = "{{ range $path, $_ := .Files.Glob \"manifests/*\" }}
 {{ end }}
 ";
 
-/// Helm 4 formats what it passes to a post-renderer and what it gets back.
+/// Formats with Helm 4, which reformats the input and the output of a post-renderer.
 fn helm(manifests: &[Manifest]) -> Counts {
     let directory = tempfile::tempdir().unwrap();
     let at = |path: &str| directory.path().join(path);
@@ -185,7 +185,7 @@ fn helm(manifests: &[Manifest]) -> Counts {
     fs::write(at("chart/templates/all.yaml"), TEMPLATE).unwrap();
     fs::write(at("data/plugins/copy/plugin.yaml"), PLUGIN).unwrap();
     let (helm, kyaml) = (peer("helm4").unwrap(), peer("formats").unwrap());
-    // One manifest that Helm cannot read would fail all of them.
+    // Helm rejects all manifests if it cannot read one of them.
     let readable = |manifest: &&Manifest| {
         let text = &manifest.injected;
         !text.starts_with(b"%") && output(Command::new(&kyaml).arg("fmt"), text).is_some()

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Manifest, injected_corpus, write_all};
 
-/// What a reader found in a file.
+/// Objects or error that a reader reported for a file.
 struct Reading {
     documents: Vec<Value>,
     error: Option<String>,
@@ -56,7 +56,7 @@ fn parse_line(line: &str) -> ((String, String), Reading) {
     ((text("reader").unwrap(), name), reading)
 }
 
-/// Our own reading.
+/// Parses a text with our own parser.
 fn own(text: &[u8]) -> Vec<Value> {
     let documents = parse_spanned_values(text, &Budget::default()).unwrap();
     let json = documents
@@ -65,7 +65,7 @@ fn own(text: &[u8]) -> Vec<Value> {
     json.map(|json| serde_json::from_str(&json).unwrap()).collect()
 }
 
-/// The scalars of a tree and how often each occurs, by path. Items of lists are identified by their name.
+/// Returns how often each scalar occurs, by path. List items are identified by their name.
 fn scalars(documents: &[Value]) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for document in documents {
@@ -91,7 +91,7 @@ fn count(value: &Value, path: &str, counts: &mut BTreeMap<String, i64>) {
     }
 }
 
-/// The difference that injection makes.
+/// Returns the scalars that injection adds (positive) and removes (negative).
 fn difference(plain: &[Value], injected: &[Value]) -> BTreeMap<String, i64> {
     let mut counts = scalars(injected);
     for (scalar, times) in scalars(plain) {

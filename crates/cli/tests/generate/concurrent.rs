@@ -1,4 +1,4 @@
-//! Files that change or pipes that are read while `mainstay generate` runs, and what a killed process leaves.
+//! `mainstay generate` with files that change during the run, with pipes, and after a SIGKILL.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::directory::{INJECTED, POD, check, directory, generate, owned, piped, said, tree};
+use crate::directory::{INJECTED, POD, check, directory, generate, outcome, owned, piped, tree};
 
 fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
@@ -20,7 +20,7 @@ fn command(directory: &Path) -> Command {
 }
 
 /// Starts a run that has read and staged `a.yaml` and waits for the rest of standard input.
-fn staged(directory: &Path) -> Child {
+fn start_staged_run(directory: &Path) -> Child {
     let mut child = command(directory).args(["-q", "a.yaml", "-"]).spawn().unwrap();
     let long = format!("kind: ConfigMap\ndata: {{a: {}}}\n", "x".repeat(5 << 20));
     let mut input = child.stdin.take().unwrap();
@@ -49,10 +49,10 @@ fn a_file_modified_between_read_and_write_is_kept() {
     ];
     for edit in edits {
         let here = directory(&[("a.yaml", POD)]);
-        let child = staged(here.path());
+        let child = start_staged_run(here.path());
         edit(&here.path().join("a.yaml"), &own);
         let output = child.wait_with_output().unwrap();
-        let (code, _, stderr) = said(&output);
+        let (code, _, stderr) = outcome(&output);
         let path = fs::canonicalize(here.path()).unwrap().join("a.yaml");
         assert_eq!(code, 2, "{stderr}");
         assert_eq!(
@@ -69,7 +69,7 @@ fn a_file_modified_between_read_and_write_is_kept() {
 #[test]
 fn the_run_after_a_kill_removes_temporary_files() {
     let here = directory(&[("a.yaml", POD)]);
-    let mut child = staged(here.path());
+    let mut child = start_staged_run(here.path());
     child.kill().unwrap();
     child.wait().unwrap();
     let left: Vec<_> = tree(here.path()).into_iter().map(|(name, _)| name).collect();
@@ -79,7 +79,7 @@ fn the_run_after_a_kill_removes_temporary_files() {
     assert_eq!(tree(here.path()), owned(&[("a.yaml", INJECTED)]));
 }
 
-/// Kills runs after each number of staged files; every file is complete, and the next run finishes the work.
+/// Kills runs after each number of staged files: every file is complete, and the next run finishes the work.
 #[test]
 fn a_kill_at_any_point_leaves_complete_files() {
     let here = directory(&[]);
@@ -121,7 +121,7 @@ fn bash(directory: &Path, script: &str) -> (i32, String, String) {
         .current_dir(directory)
         .output()
         .unwrap();
-    said(&output)
+    outcome(&output)
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_device_or_an_endless_document_is_an_error() {
 }
 
 #[test]
-fn a_directory_is_not_left_through_links() {
+fn links_out_of_a_directory_are_not_followed() {
     let here = directory(&[("in/a.yaml", POD), ("in/deep/b.yaml", POD), ("out/c.yaml", POD)]);
     symlink("../out/c.yaml", here.path().join("in/file.yaml")).unwrap();
     symlink("../out", here.path().join("in/directory")).unwrap();
@@ -191,7 +191,7 @@ fn a_directory_is_not_left_through_links() {
 }
 
 #[test]
-fn check_says_what_would_be_done() {
+fn check_reports_planned_changes() {
     let here = directory(&[("a.yaml", POD), ("b.yaml", INJECTED)]);
     check(
         &generate(here.path(), &["--check", "."]),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// A pod that asks for the initializer.
+/// A pod that requests the initializer.
 pub(crate) const POD: &str = "# mine
 apiVersion: v1
 kind: Pod
@@ -18,7 +18,7 @@ spec:
     image: 'nginx'
 ";
 
-/// The same after injection.
+/// [`POD`] after injection.
 pub(crate) const INJECTED: &str = "# mine
 apiVersion: v1
 kind: Pod
@@ -49,7 +49,7 @@ spec:
     emptyDir: {}
 ";
 
-/// A pod whose mesh configuration has no effect.
+/// A pod whose mesh configuration has a port out of range.
 pub(crate) const BAD: &str = "apiVersion: v1
 kind: Pod
 metadata:
@@ -61,7 +61,7 @@ spec:
   containers: [{name: c}]
 ";
 
-pub(crate) const BAD_SAID: &str = "Error: port 70000 is not between 1 and 65535
+pub(crate) const BAD_MESSAGE: &str = "Error: port 70000 is not between 1 and 65535
  --> bad.yaml:6:56 (mesh-port-range)
   |
 6 |     contrast.edgeless.systems/servicemesh-ingress: web#70000#false
@@ -102,8 +102,8 @@ pub(crate) fn piped(directory: &Path, args: &[&str], stdin: &str) -> Output {
     output
 }
 
-/// Exit code, standard output and standard error.
-pub(crate) fn said(output: &Output) -> (i32, String, String) {
+/// Returns exit code, standard output and standard error.
+pub(crate) fn outcome(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (
         output.status.code().unwrap_or(-1),
@@ -114,10 +114,10 @@ pub(crate) fn said(output: &Output) -> (i32, String, String) {
 
 #[track_caller]
 pub(crate) fn check(output: &Output, code: i32, stdout: &str, stderr: &str) {
-    assert_eq!(said(output), (code, stdout.to_owned(), stderr.to_owned()));
+    assert_eq!(outcome(output), (code, stdout.to_owned(), stderr.to_owned()));
 }
 
-/// Every file below `directory` with its text, and every directory, sorted.
+/// Returns every file below `directory` with its text, sorted by path.
 pub(crate) fn tree(directory: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];

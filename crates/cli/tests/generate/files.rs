@@ -1,13 +1,13 @@
-//! What happens to files: edited in place, mirrored, all of them or none.
+//! Writing files: edits in place, output directories, and no change to any file after an error.
 
 use std::fs;
 
 use crate::directory::{
-    BAD, BAD_SAID, INJECTED, POD, UNREADABLE, check, directory, generate, owned, piped, tree,
+    BAD, BAD_MESSAGE, INJECTED, POD, UNREADABLE, check, directory, generate, owned, piped, tree,
 };
 
 #[test]
-fn files_are_edited_in_place_and_given_back() {
+fn files_are_edited_in_place_and_restored() {
     let here = directory(&[("p.yaml", POD)]);
     check(
         &generate(here.path(), &["p.yaml"]),
@@ -96,7 +96,7 @@ fn a_directory_mirrors_its_input() {
 }
 
 #[test]
-fn patterns_are_matched_when_the_shell_has_not() {
+fn patterns_that_the_shell_did_not_expand_are_matched() {
     let here = directory(&[("k8s/a.yaml", POD), ("k8s/x/b.yaml", POD), ("k8s/x/c.json", "{}")]);
     let output = generate(here.path(), &["k8s/**/*.yaml"]);
     check(
@@ -114,7 +114,7 @@ fn patterns_are_matched_when_the_shell_has_not() {
 }
 
 #[test]
-fn one_file_given_twice_is_treated_once() {
+fn a_file_named_twice_is_processed_once() {
     let here = directory(&[("p.yaml", POD)]);
     let log = "p.yaml:2: Pod p: injected (initializer)\n1 input, 1 workload: 1 injected\n";
     check(
@@ -128,7 +128,7 @@ fn one_file_given_twice_is_treated_once() {
 
 #[cfg(unix)]
 #[test]
-fn links_stay_links() {
+fn links_are_written_through() {
     let here = directory(&[("real/p.yaml", POD)]);
     std::os::unix::fs::symlink("real/p.yaml", here.path().join("link.yaml")).unwrap();
     std::os::unix::fs::symlink("..", here.path().join("real/up")).unwrap();
@@ -165,7 +165,7 @@ fn a_failure_leaves_every_file_as_it_was() {
     let files = [("a.yaml", POD), ("bad.yaml", BAD), ("z.yaml", POD)];
     let here = directory(&files);
     let log = format!(
-        "a.yaml:2: Pod p: injected (initializer)\nbad.yaml:1: Pod bad: failed (refused)\n{BAD_SAID}z.yaml:2: Pod p: injected (initializer)\n3 inputs, 3 workloads: 2 injected, 1 failed\nError: 1 object failed; nothing was written\nhint: use --keep-going to leave such inputs unchanged and continue\n"
+        "a.yaml:2: Pod p: injected (initializer)\nbad.yaml:1: Pod bad: failed (refused)\n{BAD_MESSAGE}z.yaml:2: Pod p: injected (initializer)\n3 inputs, 3 workloads: 2 injected, 1 failed\nError: 1 object failed; nothing was written\nhint: use --keep-going to leave such inputs unchanged and continue\n"
     );
     check(&generate(here.path(), &["."].map(|_| "*.yaml")), 2, "", &log);
     assert_eq!(tree(here.path()), owned(&files));
@@ -211,10 +211,10 @@ fn a_file_that_cannot_be_written_leaves_every_file_as_it_was() {
 }
 
 #[test]
-fn keep_going_treats_the_rest() {
+fn keep_going_processes_the_other_files() {
     let here = directory(&[("a.yaml", POD), ("bad.yaml", BAD)]);
     let output = generate(here.path(), &["-q", "--keep-going", "a.yaml", "bad.yaml"]);
-    check(&output, 0, "", BAD_SAID);
+    check(&output, 0, "", BAD_MESSAGE);
     assert_eq!(
         tree(here.path()),
         owned(&[("a.yaml", INJECTED), ("bad.yaml", BAD)])

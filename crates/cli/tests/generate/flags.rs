@@ -1,16 +1,16 @@
-//! What can be asked for: other kinds, profiles, images, and what cannot.
+//! Flags: kinds with a pod template path, profiles, images, and usage errors.
 
-use crate::directory::{INJECTED, POD, check, directory, generate, piped, said};
+use crate::directory::{INJECTED, POD, check, directory, generate, outcome, piped};
 
 #[test]
-fn flags_win_over_annotations() {
+fn flags_override_annotations() {
     let here = directory(&[]);
     let mesh = POD.replace(
         "  name: p  # the name\n",
         "  name: p\n  annotations: {contrast.edgeless.systems/servicemesh-ingress: ''}\n",
     );
     let names = |args: &[&str], text: &str| -> Vec<String> {
-        let (code, stdout, stderr) = said(&piped(here.path(), args, text));
+        let (code, stdout, stderr) = outcome(&piped(here.path(), args, text));
         assert_eq!(code, 0, "{stderr}");
         let names = stdout
             .lines()
@@ -28,7 +28,7 @@ fn flags_win_over_annotations() {
         names(&["-", "--skip-initializer", "--skip-service-mesh"], &mesh),
         Vec::<String>::new()
     );
-    // What a skip leaves out is taken away if it was there.
+    // Skipping a container also removes one that was injected before.
     assert_eq!(
         names(&["-", "--skip-initializer"], INJECTED),
         Vec::<String>::new()
@@ -36,7 +36,7 @@ fn flags_win_over_annotations() {
 }
 
 #[test]
-fn other_kinds_are_reached_by_their_path() {
+fn custom_kinds_are_injected_by_pod_template_path() {
     let here = directory(&[]);
     let rollout = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: r}}\nspec:\n  template:\n{}",
@@ -45,17 +45,17 @@ fn other_kinds_are_reached_by_their_path() {
             .flat_map(|line| ["    ", line, "\n"])
             .collect::<String>()
     );
-    let (code, _, stderr) = said(&piped(here.path(), &["-"], &rollout));
+    let (code, _, stderr) = outcome(&piped(here.path(), &["-"], &rollout));
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("Rollout r: failed (unknown-kind)"), "{stderr}");
-    let (code, stdout, stderr) = said(&piped(
+    let (code, stdout, stderr) = outcome(&piped(
         here.path(),
         &["--pod-template-path", "Rollout=spec.template", "-"],
         &rollout,
     ));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("contrast-initializer"), "{stdout}");
-    let (code, _, stderr) = said(&piped(
+    let (code, _, stderr) = outcome(&piped(
         here.path(),
         &["--pod-template-path", "Rollout", "-"],
         &rollout,
@@ -68,9 +68,9 @@ fn other_kinds_are_reached_by_their_path() {
 }
 
 #[test]
-fn profiles_spell_things_their_way() {
+fn profiles_change_names_images_and_addresses() {
     let here = directory(&[]);
-    let (code, stdout, _) = said(&piped(here.path(), &["-q", "--profile", "later", "-"], POD));
+    let (code, stdout, _) = outcome(&piped(here.path(), &["-q", "--profile", "later", "-"], POD));
     assert_eq!(code, 0);
     assert!(stdout.contains("value: coordinator-ready.default\n"), "{stdout}");
     assert!(
@@ -78,7 +78,7 @@ fn profiles_spell_things_their_way() {
         "{stdout}"
     );
     let coordinator = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: c, namespace: trust}\nspec:\n  template:\n    metadata: {labels: {contrast.edgeless.systems/pod-role: coordinator}}\n    spec: {runtimeClassName: contrast-cc}\n";
-    let (_, stdout, stderr) = said(&piped(
+    let (_, stdout, stderr) = outcome(&piped(
         here.path(),
         &["--profile", "later", "-"],
         &format!("{POD}---\n{coordinator}"),
@@ -88,7 +88,7 @@ fn profiles_spell_things_their_way() {
         "{stdout}{stderr}"
     );
     let args = ["--profile", "later", "--coordinator-namespace", "x", "-"];
-    let (_, stdout, _) = said(&piped(here.path(), &args, POD));
+    let (_, stdout, _) = outcome(&piped(here.path(), &args, POD));
     assert!(stdout.contains("value: coordinator-ready.x\n"), "{stdout}");
     check(
         &piped(here.path(), &["--profile", "nope", "-"], POD),
@@ -107,7 +107,7 @@ fn images_can_be_replaced() {
         ),
         ("bad", "a = b\n  # c\nd\n"),
     ]);
-    let (code, stdout, _) = said(&piped(
+    let (code, stdout, _) = outcome(&piped(
         here.path(),
         &["-q", "--image-replacements", "images", "-"],
         POD,
@@ -135,7 +135,7 @@ fn images_can_be_replaced() {
 }
 
 #[test]
-fn usage_errors_end_with_two() {
+fn usage_errors_exit_with_2() {
     let here = directory(&[("notes.txt", "")]);
     check(
         &generate(here.path(), &["nope"]),

@@ -1,4 +1,4 @@
-//! `mainstay generate` as a process: what it prints where, how it exits, and what it leaves on the disk.
+//! `mainstay generate` as a process: output streams, exit codes and files on disk.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
 #[cfg(unix)]
@@ -37,7 +37,7 @@ fn standard_input_goes_to_standard_output() {
 }
 
 #[test]
-fn a_long_stream_is_treated_piece_by_piece() {
+fn a_long_stream_is_processed_in_chunks() {
     let here = directory(&[]);
     let filler = format!("---\nkind: ConfigMap\ndata: {{a: {}}}\n", "x".repeat(100_000));
     let text = format!("{}---\n{POD}", filler.repeat(60));
@@ -82,7 +82,7 @@ fn an_interrupt_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_drama() {
+fn a_closed_pipe_is_not_reported() {
     let here = directory(&[("p.yaml", &format!("{POD}# {}\n", "x".repeat(200_000)))]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["generate", "-q", "-o", "-", "p.yaml"])

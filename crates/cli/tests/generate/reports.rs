@@ -1,9 +1,11 @@
-//! What is output: differences, reports for programs, warnings, the exit code of a check.
+//! Reports: diffs, JSON, warnings, and the exit code of `--check`.
 
-use crate::directory::{BAD, BAD_SAID, INJECTED, POD, check, directory, generate, owned, piped, said, tree};
+use crate::directory::{
+    BAD, BAD_MESSAGE, INJECTED, POD, check, directory, generate, outcome, owned, piped, tree,
+};
 
 #[test]
-fn check_reports_by_exit_code() {
+fn check_exits_with_1_if_files_would_change() {
     let here = directory(&[("a.yaml", POD), ("b.yaml", INJECTED), ("bad.yaml", BAD)]);
     check(
         &generate(here.path(), &["--check", "a.yaml", "b.yaml"]),
@@ -24,7 +26,7 @@ fn check_reports_by_exit_code() {
         2,
         "",
         &format!(
-            "{BAD_SAID}Error: 1 object failed\nhint: use --keep-going to leave such inputs unchanged and continue\n"
+            "{BAD_MESSAGE}Error: 1 object failed\nhint: use --keep-going to leave such inputs unchanged and continue\n"
         ),
     );
     assert_eq!(
@@ -44,10 +46,10 @@ fn check_reports_by_exit_code() {
 }
 
 #[test]
-fn a_diff_is_one_that_patch_takes() {
+fn diff_prints_a_unified_diff() {
     let here = directory(&[("p.yaml", POD)]);
     let output = generate(here.path(), &["-q", "--diff", "p.yaml"]);
-    let (code, stdout, stderr) = said(&output);
+    let (code, stdout, stderr) = outcome(&output);
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(
         stdout.starts_with("--- a/p.yaml\n+++ b/p.yaml\n@@ -5,6 +5,24 @@\n   name: p  # the name\n"),
@@ -75,7 +77,7 @@ fn a_diff_is_one_that_patch_takes() {
 }
 
 #[test]
-fn a_report_for_programs_has_its_shape() {
+fn the_json_report_has_the_documented_fields() {
     let here = directory(&[("bad.yaml", BAD)]);
     let output = generate(here.path(), &["--report", "json", "--keep-going", "bad.yaml"]);
     let expected = r#"{
@@ -131,22 +133,22 @@ fn a_report_for_programs_has_its_shape() {
 }
 
 #[test]
-fn a_report_for_programs_keeps_out_of_the_manifests() {
+fn the_json_report_goes_to_stderr_if_manifests_go_to_stdout() {
     let here = directory(&[]);
-    let (code, stdout, stderr) = said(&piped(here.path(), &["--report", "json", "-"], POD));
+    let (code, stdout, stderr) = outcome(&piped(here.path(), &["--report", "json", "-"], POD));
     assert_eq!((code, stdout.as_str()), (0, INJECTED));
     let report: serde_json::Value = serde_json::from_str(&stderr).unwrap();
     assert_eq!(report.pointer("/summary/injected"), Some(&serde_json::json!(1)));
 }
 
 #[test]
-fn warnings_show_the_line() {
+fn warnings_quote_the_source_line() {
     let here = directory(&[]);
     let text = POD.replace(
         "  name: p  # the name\n",
         "  name: p\n  annotations: {contrast.edgeless.systems/skip-initialiser: 'true'}\n",
     );
-    let (code, _, stderr) = said(&piped(here.path(), &["-q", "-"], &text));
+    let (code, _, stderr) = outcome(&piped(here.path(), &["-q", "-"], &text));
     assert_eq!(code, 0);
     assert_eq!(
         stderr,

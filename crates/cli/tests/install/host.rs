@@ -1,4 +1,4 @@
-//! A cluster to install on, simulated or real, and the binary that installs.
+//! A simulated or real cluster, and runs of the binary against it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use mainstay_testkit::cluster::{Audit, Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use serde_json::{Value, json};
 
-/// How long a state may take to be reached on a busy machine.
+/// Maximum time to reach a state on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// Kinds that controllers create and delete on their own time.
+/// Kinds whose objects controllers create and delete, excluded from the inventory.
 const DERIVED: &[&str] = &[
     "Event",
     "Pod",
@@ -92,7 +92,7 @@ impl Host {
         Self::with_options(Options::default()).await
     }
 
-    /// The same, with an audit log.
+    /// Same as [`Self::real`], with an audit log.
     pub(crate) async fn audited() -> Self {
         let options = Options {
             audit: true,
@@ -119,7 +119,7 @@ impl Host {
         host
     }
 
-    /// The namespace exists before, so that its own objects are no leftovers.
+    /// Creates the namespace and waits for its default objects, so that the inventory before contains them.
     async fn prepare(&self) {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "istio-system"}});
@@ -227,7 +227,7 @@ impl Host {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// All objects of the cluster except those that controllers derive: `Kind.group namespace/name`.
+    /// Returns all objects except those that controllers create, as `version kind namespace/name`.
     pub(crate) async fn inventory(&self) -> BTreeSet<String> {
         let mut versions = vec!["/api/v1".to_owned()];
         let groups = self.send("GET", "/apis", None).await;

@@ -29,7 +29,7 @@ pub(crate) async fn everywhere() {
     killed_uninstallations(&client, points).await;
 }
 
-/// Kills uninstallations after several of their writes; the next one deletes the rest.
+/// Kills uninstall runs after several of their writes; the next run deletes the rest.
 async fn killed_uninstallations(client: &str, points: usize) {
     const UNINSTALL: [&str; 3] = ["uninstall", "--purge", "-y"];
     let host = Host::simulated().await;
@@ -44,7 +44,7 @@ async fn killed_uninstallations(client: &str, points: usize) {
     println!("killed uninstallations: {points} run, {points} converged");
 }
 
-/// Starts the binary, kills it after a write, and lets later runs continue.
+/// Starts the binary, blocks the given write in the simulator, kills the binary, and clears the fault.
 async fn kill_at(host: &Host, client: &str, write: u64, arguments: &[&str]) {
     let never = std::time::Duration::from_hours(10);
     let rule = Rule::once(client, Trigger::Write(write), Fault::Slow(never));
@@ -59,7 +59,7 @@ async fn kill_at(host: &Host, client: &str, write: u64, arguments: &[&str]) {
     host.simulator().with(|state| state.faults.clear());
 }
 
-/// Installs without interruption; returns the name of the client in the simulator.
+/// Installs without interruption and returns the client name that the simulator recorded for it.
 async fn installing_client(host: &Host) -> String {
     host.ok(&INSTALL).await;
     let writes = |name: &str| host.simulator().with(|state| state.faults.counts(name).writes);
@@ -127,7 +127,7 @@ pub(crate) async fn everywhere_real() {
     assert_eq!(converged, points);
 }
 
-/// Writes of the user who installs.
+/// Returns the number of writes of the installing user.
 fn writes(audit: &Audit) -> usize {
     audit
         .counts()

@@ -1,4 +1,4 @@
-//! Tags of `mainstay tag generate` and of the real `istioctl tag generate`.
+//! Compares `mainstay tag generate` with the real `istioctl tag generate`.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("canary", &["generate", "stable", "--auto-inject-namespaces"]),
 ];
 
-/// Compares object by object on a cluster to which rendered manifests were applied, as `kubectl apply` does.
+/// Compares object by object on a cluster to which the rendered manifests were applied.
 pub(crate) async fn equal_to_istioctl(host: Host) {
     for revision in ["default", "canary"] {
         let flag = format!("--revision={revision}");

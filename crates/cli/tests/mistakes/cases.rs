@@ -1,12 +1,12 @@
-//! The mistakes: what is typed, with which kubeconfig.
+//! The mistakes: arguments, kubeconfig and stdin.
 
-/// A mistake.
+/// A command line that fails, with its environment.
 pub(crate) struct Mistake {
-    /// Name of its file.
+    /// Name of the file with the expected transcript, without `.txt`.
     pub(crate) name: &'static str,
     /// Kubeconfig in `$KUBECONFIG`; empty for none.
     pub(crate) kubeconfig: &'static str,
-    /// What is typed after `mainstay`, separated by spaces.
+    /// Arguments of `mainstay`, separated by spaces.
     pub(crate) arguments: &'static str,
     /// Contents of stdin.
     pub(crate) stdin: &'static str,

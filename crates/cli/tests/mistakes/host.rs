@@ -1,4 +1,4 @@
-//! Two simulated clusters, kubeconfigs of every kind, and files that are wrong in one way each.
+//! Two simulated clusters, valid and invalid kubeconfigs, and files with one error each.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use mainstay_sim::snapshot::load;
 
 use super::cases::Mistake;
 
-/// Clusters and files; they exist until it is dropped.
+/// Clusters and files for the mistakes; removed on drop.
 pub(crate) struct Host {
     directory: tempfile::TempDir,
     servers: Vec<(Server, &'static str)>,
@@ -133,7 +133,7 @@ impl Host {
         }
     }
 
-    /// Replaces what differs between runs.
+    /// Replaces paths, ports and other text that differs between runs.
     fn stable(&self, text: &str) -> String {
         let mut text = text.replace(&self.directory.path().display().to_string(), "DIR");
         for (server, name) in &self.servers {

@@ -18,7 +18,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes")
 }
 
-/// Returns what is wrong with the message of a mistake.
+/// Returns the problem with the message of a mistake, if any.
 async fn check(host: &Host, case: &Mistake) -> Option<String> {
     let run = host.run(case).await;
     let path = directory().join(format!("{}.txt", case.name));
@@ -33,11 +33,11 @@ async fn check(host: &Host, case: &Mistake) -> Option<String> {
             .any(|line| line.starts_with(start) && line.len() > start.len() + 10)
     };
     let problem = if run.code == 0 {
-        "ends with 0"
+        "exits with 0"
     } else if !has_line("Error: ") {
         "has no line that starts with `Error: `"
     } else if !has_line("hint: ") {
-        "names no remedy"
+        "has no hint"
     } else if run.transcript != expected {
         "differs from the stored message"
     } else {
@@ -68,7 +68,7 @@ async fn every_mistake_names_its_remedy() {
 #[test]
 fn there_is_one_file_per_mistake() {
     let names: BTreeSet<&str> = CASES.iter().map(|case| case.name).collect();
-    assert_eq!(names.len(), CASES.len(), "names are unique");
+    assert_eq!(names.len(), CASES.len(), "names are not unique");
     assert!(names.len() >= MIN_CASES, "{} mistakes", names.len());
     let files = std::fs::read_dir(directory()).unwrap();
     let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());

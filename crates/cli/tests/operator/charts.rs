@@ -29,7 +29,7 @@ async fn the_sail_operators_directory_provides_versions() {
     let begun = Instant::now();
     while stage.state("Istio", "default").await != "Healthy" || stage.state("Istio", "other").await.is_empty()
     {
-        assert!(begun.elapsed() < EXIT_TIMEOUT, "not healthy\n{}", operator.said());
+        assert!(begun.elapsed() < EXIT_TIMEOUT, "not healthy\n{}", operator.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let revisions = stage.api("sailoperator.io/v1", "IstioRevision", None);

@@ -1,5 +1,5 @@
-//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it responses,
-//! how it ends, what it never says.
+//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: endpoints, exit
+//! codes, and logs without secrets.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -23,11 +23,11 @@ use metrics::{METRICS, get, scrape, token};
 use process::{EXIT_TIMEOUT, Operator, command};
 use stage::Stage;
 
-/// A secret that is in Secrets, values and the kubeconfig, and nowhere else.
+/// A secret string in Secrets and values, which must not occur in logs, metrics and events.
 const CANARY: &str = "canary-5d1f0c";
 
 #[tokio::test]
-async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
+async fn the_operator_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     let stage = Stage::new().await;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": CANARY}});
     stage.create("v1", "Secret", Some("istio-system"), secret).await;
@@ -59,7 +59,7 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
     let begun = Instant::now();
     while get(health, "/readyz").await.0 != 200 || stage.state("Istio", "default").await != "Healthy" {
-        assert!(begun.elapsed() < EXIT_TIMEOUT, "not healthy\n{}", operator.said());
+        assert!(begun.elapsed() < EXIT_TIMEOUT, "not healthy\n{}", operator.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
@@ -70,7 +70,7 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     let text = loop {
         let (status, text) = scrape(metrics, Some(token.clone())).await;
         assert_eq!(status, 200, "{text}");
-        // Sizes are output now and then.
+        // Cache sizes are updated periodically.
         match METRICS.iter().find(|part| !text.contains(**part)) {
             None => break text,
             Some(part) => assert!(begun.elapsed() < EXIT_TIMEOUT, "{part} is not in\n{text}"),
@@ -79,8 +79,8 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     };
 
     operator.signal(Signal::SIGTERM);
-    let (code, said) = operator.ended().await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, log) = operator.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{log}");
     for part in [
         "\"msg\":\"reconciled\"",
         "Performing API request",
@@ -89,7 +89,7 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
         "stopped",
         "(a value)",
     ] {
-        assert!(said.contains(part), "{part} is not in\n{said}");
+        assert!(log.contains(part), "{part} is not in\n{log}");
     }
     let kubeconfig = std::fs::read_to_string(stage.kubeconfig()).unwrap();
     let password = kubeconfig
@@ -103,7 +103,7 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
         .unwrap();
     let events = serde_json::to_string(&events.items).unwrap();
     for secret in [CANARY, password.trim_matches('"')] {
-        for (place, text) in [("log", &said), ("metrics", &text), ("events", &events)] {
+        for (place, text) in [("log", &log), ("metrics", &text), ("events", &events)] {
             assert!(!text.contains(secret), "{secret} in {place}:\n{text}");
         }
     }
@@ -112,11 +112,11 @@ async fn it_serves_reconciles_logs_no_secret_and_stops_on_signals() {
     assert_eq!(
         lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default(),
         "",
-        "given back"
+        "the Lease is released"
     );
 }
 
-/// An object of ours and whether the operator has reported about it.
+/// Kind and name of the objects that the operator reconciles.
 const OBJECTS: [(&str, &str); 6] = [
     ("Istio", "default"),
     ("Istio", "second"),
@@ -140,7 +140,7 @@ async fn create_objects(stage: &Stage) {
     }
 }
 
-/// Whether the operator has reported a state of every object.
+/// Whether every object has a state in its status.
 async fn are_reported(stage: &Stage) -> bool {
     for (kind, name) in OBJECTS {
         if stage.state(kind, name).await.is_empty() {
@@ -151,7 +151,7 @@ async fn are_reported(stage: &Stage) -> bool {
 }
 
 #[tokio::test]
-async fn it_responds_and_stops_with_several_objects_and_reconciles() {
+async fn health_checks_and_shutdown_work_with_several_objects_and_reconciles() {
     let counts = ["1", "2", "5"];
     for count in counts {
         let stage = Stage::new().await;
@@ -165,13 +165,13 @@ async fn it_responds_and_stops_with_several_objects_and_reconciles() {
             assert!(
                 begun.elapsed() < EXIT_TIMEOUT,
                 "{count} at once\n{}",
-                operator.said()
+                operator.log()
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         operator.signal(Signal::SIGTERM);
-        let (code, said) = operator.ended().await;
-        assert_eq!(code, Some(0), "{count} at once: {said}");
+        let (code, log) = operator.wait_for_exit().await;
+        assert_eq!(code, Some(0), "{count} at once: {log}");
     }
     println!(
         "harden concurrency: /healthz and SIGTERM with {} objects and {} at once",
@@ -181,13 +181,13 @@ async fn it_responds_and_stops_with_several_objects_and_reconciles() {
 }
 
 #[tokio::test]
-async fn missing_definitions_are_said() {
+async fn missing_definitions_are_reported() {
     let stage = Stage::bare().await;
     let mut operator = Operator::start(&stage, &["--leader-elect=false"]);
     let health = operator.address("serving /healthz").await;
     let hint = "custom resource definitions are missing; run `mainstay crds install`";
     operator
-        .wait("the hint", |operator| operator.said().contains(hint))
+        .wait("the hint", |operator| operator.log().contains(hint))
         .await;
     assert_eq!(
         get(health, "/readyz").await,
@@ -195,18 +195,16 @@ async fn missing_definitions_are_said() {
     );
     assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
     operator.signal(Signal::SIGTERM);
-    let (code, said) = operator.ended().await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, log) = operator.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{log}");
 }
 
 #[tokio::test]
-async fn losing_the_lease_ends_it_with_1() {
+async fn losing_the_lease_exits_with_1() {
     let stage = Stage::new().await;
     let mut operator = Operator::start(&stage, &[]);
     operator
-        .wait("leading", |operator| {
-            operator.said().contains("became the leader")
-        })
+        .wait("leading", |operator| operator.log().contains("became the leader"))
         .await;
     let leases = stage.api("coordination.k8s.io/v1", "Lease", Some("sail-operator"));
     let mut lease = leases.get("sail-operator-lock").await.unwrap();
@@ -215,16 +213,16 @@ async fn losing_the_lease_ends_it_with_1() {
         .replace("sail-operator-lock", &PostParams::default(), &lease)
         .await
         .unwrap();
-    let (code, said) = operator.ended().await;
-    assert_eq!(code, Some(1), "{said}");
+    let (code, log) = operator.wait_for_exit().await;
+    assert_eq!(code, Some(1), "{log}");
     assert!(
-        said.contains("Error: the Lease was lost: another process may lead now\n"),
-        "{said}"
+        log.contains("Error: the Lease was lost: another process may lead now\n"),
+        "{log}"
     );
 }
 
 #[tokio::test]
-async fn a_process_that_waits_for_the_lease_is_alive_and_stops_on_signals() {
+async fn a_process_that_waits_for_the_lease_is_ready_and_stops_on_signals() {
     let stage = Stage::new().await;
     let now = "2999-01-01T00:00:00.000000Z";
     let lease = json!({
@@ -237,16 +235,16 @@ async fn a_process_that_waits_for_the_lease_is_alive_and_stops_on_signals() {
     let mut operator = Operator::start(&stage, &[]);
     let health = operator.address("serving /healthz").await;
     operator
-        .wait("listed", |operator| operator.said().contains("caches synced"))
+        .wait("listed", |operator| operator.log().contains("caches synced"))
         .await;
     assert_eq!(get(health, "/readyz").await, (200, "ok".into()));
-    assert!(!operator.said().contains("became the leader"));
+    assert!(!operator.log().contains("became the leader"));
     operator.signal(Signal::SIGINT);
-    let (code, said) = operator.ended().await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, log) = operator.wait_for_exit().await;
+    assert_eq!(code, Some(0), "{log}");
 }
 
-/// Exit code and stderr of an operator that must not start.
+/// Runs an operator that must not start; returns its exit code and stderr.
 fn rejected(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = command(&[&["operator", "run", "--zap-log-level=panic"], arguments].concat());
     let output = command.envs(environment.iter().copied()).output().unwrap();
@@ -254,7 +252,7 @@ fn rejected(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, S
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configurations_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let here = [
@@ -317,7 +315,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_said() {
+fn an_unreachable_cluster_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

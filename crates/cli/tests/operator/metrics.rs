@@ -1,4 +1,4 @@
-//! What it serves: health in plain HTTP, metrics over HTTPS to those who may read them.
+//! Requests to the operator: health over plain HTTP, metrics over HTTPS with authorization.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// What the metrics hold after an Istio became healthy.
+/// Text that the metrics contain once an Istio is healthy.
 pub(crate) const METRICS: [&str; 7] = [
     "mainstay_leader 1\n",
     "mainstay_synced 1\n",
@@ -19,7 +19,7 @@ pub(crate) const METRICS: [&str; 7] = [
     "mainstay_revision_referrers{revision=\"default\",by=\"namespace\"} 0\n",
 ];
 
-/// Status and body of a request in plain HTTP.
+/// Sends a GET request over plain HTTP; returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let path = path.to_owned();
     let ask = move || {
@@ -37,7 +37,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     tokio::task::spawn_blocking(ask).await.unwrap()
 }
 
-/// Status and body of a scrape with this token.
+/// Scrapes the metrics with the given token; returns status and body.
 pub(crate) async fn scrape(address: SocketAddr, token: Option<String>) -> (u16, String) {
     let ask = move || {
         let tls = ureq::tls::TlsConfig::builder()
@@ -62,7 +62,7 @@ pub(crate) async fn scrape(address: SocketAddr, token: Option<String>) -> (u16, 
     tokio::task::spawn_blocking(ask).await.unwrap()
 }
 
-/// A token of a service account that may read metrics.
+/// Creates a service account that may read metrics; returns its token.
 pub(crate) async fn token(stage: &Stage) -> String {
     stage
         .create(

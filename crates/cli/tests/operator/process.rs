@@ -1,4 +1,4 @@
-//! `mainstay` as a process: how it is started, what it says, how it ends.
+//! `mainstay` as a process: start, log, signals and exit code.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::stage::Stage;
 
-/// How long something may take on a busy machine.
+/// Maximum time to wait for a state or an exit on a busy machine.
 pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
@@ -29,10 +29,10 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// An operator as a process; ended at the latest when it is dropped.
+/// An operator process, killed on drop.
 pub(crate) struct Operator {
     child: Child,
-    said: Arc<Mutex<String>>,
+    log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -51,8 +51,8 @@ impl Operator {
             .env("POD_NAMESPACE", "sail-operator")
             .spawn()
             .unwrap();
-        let said = Arc::new(Mutex::new(String::new()));
-        let (stderr, captured) = (child.stderr.take().unwrap(), said.clone());
+        let log = Arc::new(Mutex::new(String::new()));
+        let (stderr, captured) = (child.stderr.take().unwrap(), log.clone());
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let mut captured = captured.lock().unwrap();
@@ -62,25 +62,25 @@ impl Operator {
         });
         Self {
             child,
-            said,
+            log,
             reader: Some(reader),
         }
     }
 
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
-    /// The address in the line that says this.
+    /// Waits for a log line that starts with `message`; returns its address.
     pub(crate) async fn address(&mut self, message: &str) -> SocketAddr {
         let mut found = None;
         self.wait(message, |operator| {
-            let said = operator.said();
-            let lines = said
+            let log = operator.log();
+            let lines = log
                 .lines()
                 .filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let mut lines =
-                lines.filter(|line| line["msg"].as_str().is_some_and(|said| said.starts_with(message)));
+                lines.filter(|line| line["msg"].as_str().is_some_and(|log| log.starts_with(message)));
             found = lines
                 .next()
                 .and_then(|line| line["address"].as_str()?.parse().ok());
@@ -90,17 +90,17 @@ impl Operator {
         found.unwrap()
     }
 
-    /// Waits until something holds.
+    /// Waits until `holds` returns true; fails if the process exits or the timeout expires.
     pub(crate) async fn wait(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
-            let ended = self.child.try_wait().unwrap();
+            let exit = self.child.try_wait().unwrap();
             assert!(
-                ended.is_none() && begun.elapsed() < EXIT_TIMEOUT,
-                "{what}: {ended:?}\n{}",
-                self.said()
+                exit.is_none() && begun.elapsed() < EXIT_TIMEOUT,
+                "{what}: {exit:?}\n{}",
+                self.log()
             );
-            // The peer is a process, so the wall clock applies.
+            // The operator is a separate process, so the test has to poll on the wall clock.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -109,18 +109,18 @@ impl Operator {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
     }
 
-    /// Waits for its exit; returns the exit code and its output.
-    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
+    /// Waits for the exit of the process; returns its exit code and log.
+    pub(crate) async fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None => assert!(begun.elapsed() < EXIT_TIMEOUT, "does not exit\n{}", self.said()),
+                None => assert!(begun.elapsed() < EXIT_TIMEOUT, "does not exit\n{}", self.log()),
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         self.reader.take().unwrap().join().unwrap();
-        (status.code(), self.said())
+        (status.code(), self.log())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A simulated cluster served over HTTPS, with our definitions in it.
+//! A simulated cluster served over HTTPS, with the custom resource definitions of Mainstay.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Without our definitions.
+    /// Starts a cluster without our definitions.
     pub(crate) async fn bare() -> Self {
         let cluster = Cluster::new(Options::default());
         cluster.run_workloads(1);
@@ -33,7 +33,7 @@ impl Stage {
         }
     }
 
-    /// With them, and with the namespaces that a mesh asks for.
+    /// Starts a cluster with our definitions and the namespaces of the mesh and the operator.
     pub(crate) async fn new() -> Self {
         let stage = Self::bare().await;
         for definition in definitions() {

@@ -55,7 +55,7 @@ fn a_helm_repository_provides_both_flavours() {
 }
 
 #[test]
-fn what_was_pulled_is_in_the_catalogue() {
+fn pulled_charts_are_in_the_catalog() {
     let user = User::new("listed");
     let (_server, address) = repository();
     assert_eq!(user.pull(&address).0, 0);
@@ -137,7 +137,7 @@ fn the_list_shows_aliases_after_a_pull() {
 }
 
 #[test]
-fn pulling_again_replaces() {
+fn pulling_again_replaces_the_charts() {
     let user = User::new("again");
     let (_server, address) = repository();
     assert_eq!(user.pull(&address).0, 0);
@@ -153,7 +153,7 @@ fn pulling_again_replaces() {
 }
 
 #[test]
-fn a_registry_provides_the_same() {
+fn a_registry_and_a_repository_provide_the_same_files() {
     let (user, other) = (User::new("oci"), User::new("oci-repo"));
     let (_server, address) = registry();
     let (code, _, err) = user.pull(&address);
@@ -170,7 +170,7 @@ fn an_anonymous_token_is_requested() {
     let (storage, host) = (Server::start(), server.host.clone());
     server.put(
         "/token?service=reg&scope=repository%3Aistio%2Fcharts%2Fx%3Apull",
-        Response::of("{\"token\":\"t0k\"}"),
+        Response::ok("{\"token\":\"t0k\"}"),
     );
     let challenge = format!(
         "Bearer realm=\"http://{host}/token\",service=\"reg\",scope=\"repository:istio/charts/x:pull\""
@@ -182,27 +182,30 @@ fn an_anonymous_token_is_requested() {
             "{{\"layers\":[{{\"mediaType\":\"{LAYER}\",\"digest\":\"sha256:{digest}\",\"size\":{}}}]}}",
             bytes.len()
         );
-        let guarded = Some(("bearer t0k".to_owned(), challenge.clone()));
+        let authorization = Some(("bearer t0k".to_owned(), challenge.clone()));
         server.put(
             manifest_path(name),
             Response {
-                guarded: guarded.clone(),
-                ..Response::of(manifest)
+                authorization: authorization.clone(),
+                ..Response::ok(manifest)
             },
         );
         let moved = Response::status(307).header("location", &format!("http://{}/{name}", storage.host));
         server.put(
             format!("/v2/istio/charts/{name}/blobs/sha256:{digest}"),
-            Response { guarded, ..moved },
+            Response {
+                authorization,
+                ..moved
+            },
         );
-        storage.put(format!("/{name}"), Response::of(bytes));
+        storage.put(format!("/{name}"), Response::ok(bytes));
     }
     let (code, _, err) = user.pull(&address);
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(
-        storage.asked(),
+        storage.requests(),
         ["/base", "/istiod", "/cni", "/ztunnel", "/gateway"],
-        "the token stays with the registry"
+        "the token must not be sent to the storage host"
     );
 }
 
@@ -212,18 +215,18 @@ fn a_required_login_is_reported() {
     let (server, address) = registry();
     let path = manifest_path("base");
     let at = format!("http://{}{path}", server.host);
-    let guarded = |challenge: &str| Response {
-        guarded: Some(("x".into(), challenge.into())),
-        ..Response::of("")
+    let unauthorized = |challenge: &str| Response {
+        authorization: Some(("x".into(), challenge.into())),
+        ..Response::ok("")
     };
-    server.put(path.clone(), guarded("Basic realm=\"r\""));
+    server.put(path.clone(), unauthorized("Basic realm=\"r\""));
     user.check_rejected(
         &address,
         &format!("{at} requires a login: unsupported authentication challenge"),
     );
     server.put(
         path.clone(),
-        guarded(&format!("Bearer realm=\"http://{}/none\"", server.host)),
+        unauthorized(&format!("Bearer realm=\"http://{}/none\"", server.host)),
     );
     user.check_rejected(
         &address,
@@ -232,16 +235,16 @@ fn a_required_login_is_reported() {
             server.host
         ),
     );
-    server.put("/t?", Response::of("[]"));
+    server.put("/t?", Response::ok("[]"));
     server.put(
         path.clone(),
-        guarded(&format!("Bearer realm=\"http://{}/t\"", server.host)),
+        unauthorized(&format!("Bearer realm=\"http://{}/t\"", server.host)),
     );
     user.check_rejected(
         &address,
         &format!("{at} requires a login: token response has no token"),
     );
-    server.put(path, guarded("Bearer realm=\"file:///etc/passwd\""));
+    server.put(path, unauthorized("Bearer realm=\"file:///etc/passwd\""));
     user.check_rejected(
         &address,
         &format!("{at} requires a login: scheme must be https, http or oci"),
@@ -254,9 +257,9 @@ fn tokens_come_from_the_registrys_own_host_only() {
     let (server, address) = registry();
     let other = Server::start();
     let elsewhere = format!("localhost:{}", other.host.rsplit(':').next().unwrap());
-    other.put("/token?", Response::of("{\"token\":\"t0k\"}"));
+    other.put("/token?", Response::ok("{\"token\":\"t0k\"}"));
     let at = format!("http://{}{}", server.host, manifest_path("base"));
-    let guard = |realm: &str| {
+    let require_token = |realm: &str| {
         let challenge = format!("Bearer realm=\"{realm}\"");
         for name in CHARTS {
             let bytes = tgz(&chart(name, VERSION));
@@ -265,25 +268,25 @@ fn tokens_come_from_the_registrys_own_host_only() {
                 sha256(&bytes),
                 bytes.len()
             );
-            let guarded = Some(("bearer t0k".to_owned(), challenge.clone()));
+            let authorization = Some(("bearer t0k".to_owned(), challenge.clone()));
             server.put(
                 manifest_path(name),
                 Response {
-                    guarded,
-                    ..Response::of(manifest)
+                    authorization,
+                    ..Response::ok(manifest)
                 },
             );
         }
     };
-    guard(&format!("http://{elsewhere}/token"));
+    require_token(&format!("http://{elsewhere}/token"));
     user.check_rejected(
         &address,
         &format!("{at} requires a token from another host, localhost"),
     );
-    // A redirect of the registry's own realm does not lead there either.
+    // A redirect from the registry's own realm to the other host is rejected, too.
     let moved = Response::status(302).header("location", &format!("http://{elsewhere}/token?"));
     server.put("/token?", moved);
-    guard(&format!("http://{}/token", server.host));
+    require_token(&format!("http://{}/token", server.host));
     user.check_rejected(
         &address,
         &format!(
@@ -291,8 +294,8 @@ fn tokens_come_from_the_registrys_own_host_only() {
             server.host
         ),
     );
-    assert_eq!(other.asked(), Vec::<String>::new());
-    guard(&format!("http://{elsewhere}/token"));
+    assert_eq!(other.requests(), Vec::<String>::new());
+    require_token(&format!("http://{elsewhere}/token"));
     let arguments = [
         "charts",
         "pull",
@@ -303,12 +306,12 @@ fn tokens_come_from_the_registrys_own_host_only() {
     ];
     let (code, _, err) = user.run(&[&arguments[..], &["localhost"]].concat());
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(other.asked().iter().all(|path| path.starts_with("/token?")));
+    assert!(other.requests().iter().all(|path| path.starts_with("/token?")));
 }
 
 /// A pulled release equals the embedded one in charts and derived edits.
 #[test]
-fn an_embedded_release_pulled_again_is_the_same() {
+fn a_pulled_release_equals_the_embedded_one() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources/1.29.1");
     assert!(resources.exists(), "run `cargo xtask charts` first");
     let user = User::new("same");
@@ -325,9 +328,9 @@ fn an_embedded_release_pulled_again_is_the_same() {
             "  {name}:\n  - version: 1.29.1\n    digest: {}\n    urls: [/{name}.tgz]\n",
             sha256(&bytes)
         );
-        server.put(format!("/{name}.tgz"), Response::of(bytes));
+        server.put(format!("/{name}.tgz"), Response::ok(bytes));
     }
-    server.put("/index.yaml", Response::of(index));
+    server.put("/index.yaml", Response::ok(index));
     let (code, _, err) = user.run(&[
         "charts",
         "pull",

@@ -1,5 +1,4 @@
-//! Rejected downloads: invalid bodies, manifests and archives, and addresses that lead
-//! nowhere.
+//! Rejected downloads: invalid bodies, manifests, archives and addresses, and endless redirects.
 
 use crate::archive::{chart, tgz};
 use crate::server::{Response, Server};
@@ -11,7 +10,7 @@ fn a_wrong_digest_is_rejected() {
     let user = User::new("digest");
     let (server, address) = repository();
     let right = sha256(&tgz(&chart("gateway", VERSION)));
-    server.put("/charts/gateway-1.30.3.tgz", Response::of("other"));
+    server.put("/charts/gateway-1.30.3.tgz", Response::ok("other"));
     let found = sha256(b"other");
     user.check_rejected(
         &address,
@@ -21,7 +20,7 @@ fn a_wrong_digest_is_rejected() {
     );
     let (server, address) = registry();
     let blob = format!("/v2/istio/charts/gateway/blobs/sha256:{right}");
-    server.put(blob.clone(), Response::of("other"));
+    server.put(blob.clone(), Response::ok("other"));
     user.check_rejected(
         &address,
         &format!(
@@ -32,12 +31,12 @@ fn a_wrong_digest_is_rejected() {
 }
 
 #[test]
-fn a_manifest_that_is_not_what_its_header_says_is_rejected() {
+fn a_manifest_that_does_not_match_its_digest_header_is_rejected() {
     let user = User::new("manifest");
     let (server, address) = registry();
     server.put(
         manifest_path("base"),
-        Response::of("{}").header("docker-content-digest", &format!("sha256:{}", "0".repeat(64))),
+        Response::ok("{}").header("docker-content-digest", &format!("sha256:{}", "0".repeat(64))),
     );
     let at = format!("http://{}{}", server.host, manifest_path("base"));
     user.check_rejected(
@@ -51,15 +50,15 @@ fn a_manifest_that_is_not_what_its_header_says_is_rejected() {
 }
 
 #[test]
-fn a_body_that_ends_early_is_rejected() {
+fn a_truncated_body_is_rejected() {
     let user = User::new("truncated");
     let (server, address) = repository();
     let bytes = tgz(&chart("cni", VERSION));
     server.put(
         "/charts/cni-1.30.3.tgz",
         Response {
-            claims: Some(bytes.len() + 10),
-            ..Response::of(bytes)
+            content_length: Some(bytes.len() + 10),
+            ..Response::ok(bytes)
         },
     );
     let (code, _, err) = user.pull(&address);
@@ -74,10 +73,10 @@ fn a_body_that_ends_early_is_rejected() {
 }
 
 #[test]
-fn a_body_that_does_not_end_is_rejected() {
+fn a_body_over_the_size_limit_is_rejected() {
     let user = User::new("oversized");
     let (server, address) = repository();
-    server.put("/charts/base-1.30.3.tgz", Response::of(vec![0; (20 << 20) + 1]));
+    server.put("/charts/base-1.30.3.tgz", Response::ok(vec![0; (20 << 20) + 1]));
     user.check_rejected(
         &address,
         &format!("response of {address}/base-1.30.3.tgz exceeds 20971520 bytes"),
@@ -87,7 +86,7 @@ fn a_body_that_does_not_end_is_rejected() {
         "{{\"layers\":[{{\"mediaType\":\"{LAYER}\",\"digest\":\"sha256:{}\",\"size\":99999999999}}]}}",
         "0".repeat(64)
     );
-    server.put(manifest_path("base"), Response::of(layer));
+    server.put(manifest_path("base"), Response::ok(layer));
     user.check_rejected(
         &address,
         &format!(
@@ -99,7 +98,7 @@ fn a_body_that_does_not_end_is_rejected() {
 }
 
 #[test]
-fn redirects_end() {
+fn redirects_are_limited() {
     let user = User::new("redirects");
     let server = Server::start();
     server.put(
@@ -111,7 +110,7 @@ fn redirects_end() {
         &address,
         &format!("{address}/index.yaml redirects more than 10 times"),
     );
-    assert_eq!(server.asked().len(), 11);
+    assert_eq!(server.requests().len(), 11);
     server.put(
         "/away/index.yaml",
         Response::status(302).header("location", "file:///etc/passwd"),
@@ -156,11 +155,11 @@ fn missing_charts_are_reported() {
             )
         )
     );
-    server.put("/charts/index.yaml", Response::of("entries: {}\n"));
+    server.put("/charts/index.yaml", Response::ok("entries: {}\n"));
     user.check_rejected(&address, &format!("{index} has no chart \"base\""));
     server.put(
         "/charts/index.yaml",
-        Response::of("entries:\n  base:\n  - version: 1.30.3\n    urls: [x.tgz]\n"),
+        Response::ok("entries:\n  base:\n  - version: 1.30.3\n    urls: [x.tgz]\n"),
     );
     user.check_rejected(
         &address,
@@ -226,7 +225,7 @@ fn a_hostile_archive_with_a_valid_digest_is_rejected() {
 }
 
 #[test]
-fn a_chart_the_operators_edits_do_not_fit_is_rejected() {
+fn a_chart_to_which_the_operator_edits_do_not_apply_is_rejected() {
     let user = User::new("edits");
     let (server, address) = registry();
     let mut entries = chart("cni", VERSION);
@@ -239,7 +238,7 @@ fn a_chart_the_operators_edits_do_not_fit_is_rejected() {
 }
 
 #[test]
-fn addresses_are_looked_at_first() {
+fn invalid_addresses_are_rejected_before_a_request() {
     let user = User::new("addresses");
     let rejects = |source: &str, reason: &str| {
         let (code, _, err) = user.run(&["charts", "pull", VERSION, source]);

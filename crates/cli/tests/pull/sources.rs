@@ -1,4 +1,4 @@
-//! Where charts come from: a Helm repository and an OCI registry on loopback, with all five.
+//! Chart sources: a Helm repository and an OCI registry on loopback, with all five charts.
 
 use sha2::{Digest, Sha256};
 
@@ -29,9 +29,9 @@ pub(crate) fn repository() -> (Server, String) {
                 "  - name: {name}\n    version: {version}\n    digest: {digest}\n    urls: [\"{name}-{version}.tgz\"]\n"
             );
         }
-        server.put(format!("/charts/{name}-{VERSION}.tgz"), Response::of(bytes));
+        server.put(format!("/charts/{name}-{VERSION}.tgz"), Response::ok(bytes));
     }
-    server.put("/charts/index.yaml", Response::of(index));
+    server.put("/charts/index.yaml", Response::ok(index));
     let address = format!("http://{}/charts", server.host);
     (server, address)
 }
@@ -52,14 +52,14 @@ pub(crate) fn put_image(server: &Server, name: &str, bytes: &[u8], media_type: &
         "{{\"schemaVersion\":2,\"config\":{{\"mediaType\":\"application/vnd.cncf.helm.config.v1+json\"}},\"layers\":[{{\"mediaType\":\"{media_type}\",\"digest\":\"sha256:{digest}\",\"size\":{}}}]}}",
         bytes.len()
     );
-    let response = Response::of(manifest.clone()).header(
+    let response = Response::ok(manifest.clone()).header(
         "docker-content-digest",
         &format!("sha256:{}", sha256(manifest.as_bytes())),
     );
     server.put(manifest_path(name), response);
     server.put(
         format!("/v2/istio/charts/{name}/blobs/sha256:{digest}"),
-        Response::of(bytes),
+        Response::ok(bytes),
     );
 }
 

@@ -1,4 +1,4 @@
-//! A user with a catalog: runs `mainstay` and inspects the results.
+//! A user with a separate data directory: runs `mainstay` and lists the files it writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::sources::VERSION;
 
-/// A user with an empty catalogue.
+/// A user with an empty data directory.
 pub(crate) struct User(pub(crate) PathBuf);
 
 impl User {
@@ -17,7 +17,7 @@ impl User {
         Self(home)
     }
 
-    /// Exit code, stdout, stderr.
+    /// Runs the binary; returns exit code, stdout and stderr.
     pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
         for name in [
@@ -45,7 +45,7 @@ impl User {
         self.run(&["charts", "pull", VERSION, source, "--plain-http"])
     }
 
-    /// The pull fails with this message, and nothing is written.
+    /// Checks that the pull fails with this message and writes nothing.
     pub(crate) fn check_rejected(&self, source: &str, message: &str) {
         let (code, out, err) = self.pull(source);
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
@@ -71,7 +71,7 @@ fn without_progress(messages: &str) -> String {
     lines.filter(|line| !is_progress(line)).collect()
 }
 
-/// Every file below `top`, by its path from there.
+/// Returns the paths of all files below `top`, relative to it.
 pub(crate) fn files(top: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![top.to_owned()];

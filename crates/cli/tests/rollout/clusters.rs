@@ -44,7 +44,7 @@ async fn stored_kubeconfig(host: &Host, name: &str) -> (String, Kubeconfig) {
     (String::from_utf8(text).unwrap(), read)
 }
 
-/// A kubeconfig like that of a person: several contexts, extensions, one that runs a command.
+/// Writes a kubeconfig with several contexts, extensions and a user with an `exec` plugin.
 fn several_contexts(member: &Host) -> PathBuf {
     let own = std::fs::read_to_string(member.kubeconfig("admin")).unwrap();
     let own: Value = serde_json::to_value(kube::config::Kubeconfig::from_yaml(&own).unwrap()).unwrap();
@@ -163,7 +163,7 @@ async fn clusters_are_added_and_checked() {
     check("cluster-add", &printed);
 }
 
-/// The account has exactly the member role, and what it stores passes the operator's gate and checks.
+/// The account has exactly the member role, and the operator accepts the stored kubeconfig.
 #[tokio::test]
 async fn an_account_is_created_in_the_other_cluster() {
     let (host, member) = (Host::with_definitions().await, Host::start().await);
@@ -235,7 +235,7 @@ async fn an_account_is_created_in_the_other_cluster() {
     check("cluster-account", &printed);
 }
 
-/// Every kubeconfig that the operator's gate rejects for its content is not added, and no secret is printed.
+/// A kubeconfig that the operator would reject for its content is not added, and no secret is printed.
 #[tokio::test]
 async fn hostile_kubeconfigs_are_not_added() {
     let host = Host::with_definitions().await;
@@ -273,7 +273,7 @@ async fn hostile_kubeconfigs_are_not_added() {
             assert!(printed.contains("\nhint: "), "{head}: {printed}");
             rejected += 1;
         } else {
-            // Only what is not part of the selected context, or extensions: it is not stored.
+            // The rejected part is an extension or outside the selected context, and is not stored.
             let (stored, _) = stored_kubeconfig(&host, "x").await;
             harmless.push((head.to_owned(), stored));
             for path in [format!("{SECRETS}/kubeconfig-x"), format!("{CLUSTERS}/x")] {

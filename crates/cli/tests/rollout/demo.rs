@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::host::{check, offline};
 
-/// Replaces the wall time, and times of conditions, which start now.
+/// Replaces the wall time and the times of conditions, which depend on the start of the run.
 fn stable(text: &str) -> String {
     let word = |word: &str| {
         let is_time = word.starts_with("20") && word.contains('T') && word.contains('Z');

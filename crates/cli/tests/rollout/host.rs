@@ -1,4 +1,4 @@
-//! A served simulator, and the binary that is run against it.
+//! A served simulator, and runs of the binary against it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ pub(crate) async fn call(client: &Client, method: &str, path: &str, body: &Value
     }
 }
 
-/// The binary in the directory of the fixtures, on a terminal of 80 columns.
+/// Prepares the binary in the directory of the fixtures, with a width of 80 columns.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
     command
@@ -151,7 +151,7 @@ pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rollout")
 }
 
-/// Compares what was printed with what is stored; `BLESS=1` stores it.
+/// Compares the output with the stored file; `BLESS=1` writes the file.
 pub(crate) fn check(name: &str, printed: &str) {
     let path = directory().join("expected").join(format!("{name}.txt"));
     if std::env::var_os("BLESS").is_some() {

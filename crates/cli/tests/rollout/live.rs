@@ -94,7 +94,7 @@ async fn conflicts_are_reported() {
 }
 
 #[tokio::test]
-async fn status_is_that_of_the_conditions() {
+async fn status_is_read_from_the_conditions() {
     let host = Host::with_definitions().await;
     check("status-empty", &host.run("admin", &["rollout", "status"]).await);
     check(
@@ -179,7 +179,7 @@ async fn a_stored_deployment_is_planned_from_its_status() {
     assert!(!text.contains("(host), prod-1"), "{text}");
 }
 
-/// A plan of a snapshot is that of the cluster.
+/// Checks that the plan of a snapshot equals the plan of the cluster.
 async fn check_snapshot(host: &Host, at: &str, live: &str) {
     let mut items = Vec::new();
     for plural in ["applicationdeployments", "applicationrevisions", "clusters"] {
@@ -202,7 +202,7 @@ async fn check_snapshot(host: &Host, at: &str, live: &str) {
     );
 }
 
-/// Runs an action, hands what it created to the planner, and deletes it.
+/// Runs an action command, passes the created actions to the planner, and deletes them.
 async fn act(host: &Host, shop: &mut Shop, arguments: &[&str]) -> String {
     host.store(&shop.object(1)).await;
     let printed = host.run("admin", arguments).await;
@@ -266,7 +266,7 @@ async fn actions_are_accepted_by_the_planner() {
 }
 
 #[tokio::test]
-async fn actions_that_do_not_fit_are_rejected() {
+async fn actions_that_the_phase_does_not_allow_are_rejected() {
     let host = Host::with_definitions().await;
     let mut printed = String::new();
     let mut states = [
@@ -293,7 +293,7 @@ async fn actions_that_do_not_fit_are_rejected() {
     printed.push_str(&text);
     check("actions-rejected", &printed);
     let list = call(&host.client(), "GET", ACTIONS, &Value::Null).await.unwrap();
-    // Only `pause --wait` fits; it is not handled in time.
+    // Only `pause --wait` is valid, and it is not handled before its timeout.
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
 }
 
@@ -346,7 +346,7 @@ async fn undo_replaces_the_revision() {
     check("undo-several", &host.run("admin", &arguments).await);
 }
 
-/// Without a terminal there is a line per change; the command ends with the rollout.
+/// Without a terminal, one line is printed per change, and the command exits when the rollout ends.
 #[tokio::test]
 async fn watch_prints_changes_until_the_end() {
     let host = Host::with_definitions().await;
@@ -378,7 +378,7 @@ async fn watch_prints_changes_until_the_end() {
     });
 }
 
-/// Ctrl-C ends the command without an error and without leaving anything.
+/// Ctrl-C ends the command without an error and without leaving objects in the cluster.
 #[tokio::test]
 async fn an_interrupted_watch_leaves_nothing() {
     let host = Host::with_definitions().await;

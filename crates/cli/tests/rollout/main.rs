@@ -1,6 +1,5 @@
 //! `mainstay rollout`, `mainstay cluster` and `mainstay rehearse rollout` as processes: without a cluster,
-//! and against a served simulator. What they print is stored, byte for byte. `BLESS=1` stores what they
-//! print now.
+//! and against a served simulator. The expected output is stored byte for byte; `BLESS=1` writes it.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -109,7 +108,7 @@ fn plans_are_shown_over_time() {
     }
 }
 
-/// Every second is in the data, and its requests add up to the rate.
+/// The report contains every second, and the requests of each second add up to the rate.
 #[test]
 fn a_rehearsal_contains_every_second() {
     let text = offline(&[
@@ -173,8 +172,7 @@ fn a_client_dry_run_needs_no_cluster() {
     );
 }
 
-/// Every file of `invalid` is rejected with a stored message: by `apply`, or by `plan` what only a plan
-/// needs.
+/// Every file of `invalid` is rejected with a stored message, by `apply` or by `plan`.
 #[test]
 fn invalid_documents_are_rejected() {
     let mut names: Vec<String> = std::fs::read_dir(host::directory().join("invalid"))

@@ -1,4 +1,4 @@
-//! Deployments in states that the planner reaches on the model.
+//! Deployments in states that the planner reaches on a cluster model.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl Shop {
         shop
     }
 
-    /// Changes to v2, up to the first pause.
+    /// Deploys v1, then starts v2 and runs to its first pause.
     pub(crate) fn paused() -> Self {
         let mut shop = Self::deployed();
         shop.model
@@ -108,7 +108,7 @@ impl Shop {
         self.model.actions.last().unwrap().clone()
     }
 
-    /// Returns the deployment for a cluster in which it is stored with this generation.
+    /// Returns the deployment as stored in a cluster with this generation.
     pub(crate) fn object(&self, generation: i64) -> Value {
         let mut deployment = self.model.deployment.clone();
         deployment.status.observed_generation = generation;

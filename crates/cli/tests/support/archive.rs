@@ -1,11 +1,11 @@
-//! Chart archives as `helm package` would write them, and as it never would.
+//! Chart archives in the format of `helm package`, and invalid ones.
 
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A gzipped tar of these entries.
+/// Returns a gzipped tar of these entries.
 pub fn tgz(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, bytes) in entries {
@@ -36,7 +36,7 @@ fn header(name: &str, size: usize) -> [u8; 512] {
     header
 }
 
-/// Files of a chart that looks enough like Istio's for the operator's edits.
+/// Returns the files of a minimal chart to which the operator's edits apply.
 pub fn chart(name: &str, version: &str) -> Vec<(String, Vec<u8>)> {
     const OWNER: &str =
         "    install.operator.istio.io/owning-resource: {{ .Values.ownerName | default \"unknown\" }}\n";

@@ -1,24 +1,24 @@
-//! A web server on loopback that says what it is output to say, however wrong.
+//! HTTP server on loopback with scripted responses, including invalid ones.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What to say to one path.
+/// Response to requests for one path.
 #[derive(Clone, Default)]
 pub struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Claims this length, whatever the body is.
-    pub claims: Option<usize>,
-    /// Only who sends this `authorization` gets it; others get 401 with this challenge.
-    pub guarded: Option<(String, String)>,
+    /// Value of `content-length`; `None` for the length of the body.
+    pub content_length: Option<usize>,
+    /// Required `authorization` header and the challenge of the 401 response to requests without it.
+    pub authorization: Option<(String, String)>,
 }
 
 impl Response {
-    pub fn of(body: impl Into<Vec<u8>>) -> Self {
+    pub fn ok(body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: 200,
             body: body.into(),
@@ -39,12 +39,12 @@ impl Response {
     }
 }
 
-/// Responses by path (with query); 404 for others. Runs until the process ends.
+/// Server with a response per path (with query); 404 for other paths. Runs until the process ends.
 #[derive(Clone)]
 pub struct Server {
     pub host: String,
     responses: Arc<Mutex<HashMap<String, Response>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -54,13 +54,13 @@ impl Server {
         let server = Self {
             host,
             responses: Arc::default(),
-            asked: Arc::default(),
+            requests: Arc::default(),
         };
         let own = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let own = own.clone();
-                // A client that goes away early is part of the test.
+                // Tests may close the connection early, so errors are ignored.
                 std::thread::spawn(move || drop(own.serve(stream)));
             }
         });
@@ -72,9 +72,9 @@ impl Server {
         self
     }
 
-    /// Every request: path, then the credential it came with.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    /// Returns every request as `PATH AUTHORIZATION`.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
@@ -91,7 +91,7 @@ impl Server {
                 value.clone_into(&mut credential);
             }
         }
-        self.asked
+        self.requests
             .lock()
             .unwrap()
             .push(format!("{path} {credential}").trim_end().to_owned());
@@ -102,19 +102,19 @@ impl Server {
             .get(&path)
             .cloned()
             .unwrap_or_else(|| Response::status(404));
-        stream.write_all(&spoken(&response, &credential))
+        stream.write_all(&encode(&response, &credential))
     }
 }
 
-fn spoken(response: &Response, credential: &str) -> Vec<u8> {
+fn encode(response: &Response, credential: &str) -> Vec<u8> {
     let rejected = response
-        .guarded
+        .authorization
         .as_ref()
         .filter(|(wanted, _)| wanted != credential);
     let challenge =
         rejected.map(|(_, challenge)| Response::status(401).header("www-authenticate", challenge));
     let response = challenge.as_ref().unwrap_or(response);
-    let length = response.claims.unwrap_or(response.body.len());
+    let length = response.content_length.unwrap_or(response.body.len());
     let mut text = format!(
         "HTTP/1.1 {} X\r\ncontent-length: {length}\r\nconnection: close\r\n",
         response.status

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_say_the_same_are_joined() {
+    fn rules_that_differ_in_one_dimension_are_merged() {
         let rules = rights(&[
             ("", "a b", "", "get list"),
             ("x", "a b", "", "get list"),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_already_is_not_held_twice() {
+    fn rights_of_another_role_are_not_repeated() {
         let own = rights(&[("", "a", "", "get"), ("", "b", "one", "get")]);
         let left = rights(&[
             ("", "a", "", "get list"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn all_verbs_need_no_others_beside_them() {
+    fn a_verb_wildcard_replaces_other_verbs() {
         let rules = rights(&[("", "a", "", "* get")]).rules();
         assert_eq!(
             rules.first().map(|rule| rule.verbs.clone()),

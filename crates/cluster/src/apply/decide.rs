@@ -107,7 +107,7 @@ fn all_differences(wanted: &DesiredObject, live: &Value) -> Vec<Difference> {
 const MOST_PLACES: usize = 100;
 
 fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
-    let records = Records::of(live, MANAGER, LEGACY_MANAGERS).except(places);
+    let records = Records::parse(live, MANAGER, LEGACY_MANAGERS).except(places);
     let body = rules::yielded(wanted, live, &records);
     let leftover = compare::legacy_leftover(&body, live, &records);
     let changed = if records.has_own() {
@@ -154,12 +154,12 @@ pub(super) fn is_deleting(live: &Value) -> bool {
         .is_some_and(|time| !time.is_null())
 }
 
-/// Whether people asked to leave an object alone.
+/// Whether an annotation excludes an object from changes.
 fn is_ignored(live: &Value) -> bool {
     annotation(live, names::IGNORE_ANNOTATION) == Some("true")
 }
 
-/// Whether an object is this owner's and this release's, and not on its way out already.
+/// Whether an object belongs to this owner and release and is not being deleted.
 pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
     let has_owner = key.owner.is_empty() || owners(live).any(|owner| owner == key.owner);
     has_owner && is_part_of(live, key) && !uid(live).is_empty() && !is_deleting(live)
@@ -234,7 +234,7 @@ fn wrong(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: 
     }
 }
 
-/// Who else controls an object.
+/// Describes the controlling owner of an object, if there is one.
 fn controller(live: &Value) -> Option<String> {
     let owners = live.pointer("/metadata/ownerReferences")?.as_array()?;
     let other = owners
@@ -253,9 +253,8 @@ impl Desired {
             .unwrap_or_default()
     }
 
-    /// Whether something else changed an object of this release so that installing it again would write: what
-    /// a watch shows is drift or is not. Updates to a kind that others write all the time are not, whatever
-    /// they change (the next install sees to it).
+    /// Returns the drift of an observed object: the difference that the next install would write. Updates of
+    /// kinds that platforms change constantly are not drift; the next install reverts them if necessary.
     #[must_use]
     pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Difference> {
         let Some(live) = live else {

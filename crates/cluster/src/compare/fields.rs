@@ -21,7 +21,7 @@ pub(super) enum Element {
 
 impl<'a> Fields<'a> {
     /// The whole record.
-    pub(super) fn of(record: &'a Value) -> Self {
+    pub(super) fn new(record: &'a Value) -> Self {
         Self(record.as_object())
     }
 
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
         self.0
             .into_iter()
             .flatten()
-            .filter_map(|(key, below)| Some((key.strip_prefix("f:")?, Self::of(below))))
+            .filter_map(|(key, below)| Some((key.strip_prefix("f:")?, Self::new(below))))
     }
 
     /// Every owned list element.
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
         self.0
             .into_iter()
             .flatten()
-            .filter_map(|(key, below)| Some((key.as_str(), Element::parse(key)?, Self::of(below))))
+            .filter_map(|(key, below)| Some((key.as_str(), Element::parse(key)?, Self::new(below))))
     }
 }
 

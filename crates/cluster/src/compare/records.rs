@@ -19,7 +19,7 @@ pub(crate) struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// Parses the records of `live` for `manager`, which takes over from `legacy`.
-    pub(crate) fn of(live: &'a Value, manager: &'a str, legacy: &'a [&'a str]) -> Self {
+    pub(crate) fn parse(live: &'a Value, manager: &'a str, legacy: &'a [&'a str]) -> Self {
         let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
         let mut records = Self {
             entries: entries.map(Vec::as_slice).unwrap_or_default(),
@@ -67,7 +67,7 @@ impl<'a> Records<'a> {
     /// Our record, if we ever applied.
     pub(super) fn own(&self) -> Option<Fields<'a>> {
         let own = self.entries.iter().find(|entry| self.is_own(entry))?;
-        own.get("fieldsV1").map(Fields::of)
+        own.get("fieldsV1").map(Fields::new)
     }
 
     /// Whether we ever applied.
@@ -86,7 +86,7 @@ impl<'a> Records<'a> {
 
     /// The records of previous installers.
     pub(super) fn before(&self) -> Option<Fields<'_>> {
-        self.before.as_ref().map(Fields::of)
+        self.before.as_ref().map(Fields::new)
     }
 
     /// Whether a path is recorded as ours or as a previous installer's.
@@ -104,7 +104,7 @@ impl<'a> Records<'a> {
     pub(super) fn below(&self, at: At<'_>) -> impl Iterator<Item = Fields<'a>> {
         let path = at.path();
         self.entries.iter().filter_map(move |entry| {
-            let record = Fields::of(entry.get("fieldsV1")?);
+            let record = Fields::new(entry.get("fieldsV1")?);
             path.steps()
                 .iter()
                 .try_fold(record, |fields, key| fields.below(key))

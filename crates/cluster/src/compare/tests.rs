@@ -1,4 +1,4 @@
-//! The comparison on records as the server writes them.
+//! Tests the comparison with `managedFields` as a server writes them.
 
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn wanted() -> Value {
 }
 
 #[test]
-fn what_is_applied_already_needs_nothing() {
+fn an_applied_object_has_no_difference() {
     check(&wanted(), &service(), None);
 }
 
@@ -93,7 +93,7 @@ fn a_new_desired_field_is_found() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_is_found() {
+fn a_field_that_is_no_longer_desired_is_found() {
     let mut less = wanted();
     less["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
     check(
@@ -127,7 +127,7 @@ fn fields_of_others_do_not_count() {
 }
 
 #[test]
-fn a_field_gone_from_the_server_is_missing() {
+fn a_field_removed_from_the_live_object_is_missing() {
     let mut other = service();
     other["metadata"]["labels"] = json!({"theirs": "x"});
     check(&wanted(), &other, Some(".metadata.labels.app is missing"));

@@ -1,4 +1,4 @@
-//! Marks of objects and normalization of rendered objects.
+//! Tests ownership marks and the normalization of rendered objects.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn desired(rendered: Vec<Value>) -> Desired {
 }
 
 #[test]
-fn an_object_shows_whose_it_is() {
+fn objects_are_marked_with_owner_and_release() {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "r", "namespace": "x", "labels": {"app": "a", "gone": null}, "annotations": null}, "rules": null,

@@ -143,7 +143,7 @@ impl Installer {
         Ok(denied)
     }
 
-    /// Asks whether a call is allowed; returns the reason if not.
+    /// Reviews whether a call is allowed; returns the reason if not.
     async fn review(
         &self,
         verb: &str,

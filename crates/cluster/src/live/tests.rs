@@ -1,4 +1,4 @@
-//! Cache updates, and events of lagging watches.
+//! Tests cache updates and events of lagging watches.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn names(live: &Live, owner: &str) -> Vec<String> {
 fn an_object_never_gets_older() {
     let mut live = Live::default();
     assert!(live.record(id("a"), Some(object(5, "o"))));
-    assert!(!live.record(id("a"), Some(object(5, "o"))), "seen before");
+    assert!(!live.record(id("a"), Some(object(5, "o"))), "already observed");
     assert!(!live.record(id("a"), Some(object(4, "p"))), "older");
     assert_eq!(names(&live, "o"), ["a"]);
     assert!(live.record(id("a"), Some(object(6, "p"))));
@@ -41,27 +41,33 @@ fn an_object_never_gets_older() {
 }
 
 #[test]
-fn what_is_gone_stays_gone_until_it_is_newer() {
+fn a_deleted_object_returns_only_in_a_newer_version() {
     let mut live = Live::default();
     live.record(id("a"), Some(object(5, "o")));
     assert!(live.record(id("a"), None), "we deleted it");
-    assert!(!live.record(id("a"), None), "no news");
-    assert!(!live.record(id("a"), Some(object(5, "o"))), "a watch that lags");
-    assert!(live.record(id("a"), Some(object(8, "o"))), "made again");
-    assert!(!live.remove(&id("a"), &object(7, "o")), "the old one's end, late");
+    assert!(!live.record(id("a"), None), "deleted already");
+    assert!(
+        !live.record(id("a"), Some(object(5, "o"))),
+        "an event of a lagging watch"
+    );
+    assert!(live.record(id("a"), Some(object(8, "o"))), "created again");
+    assert!(
+        !live.remove(&id("a"), &object(7, "o")),
+        "a late event about the old object"
+    );
     assert!(live.remove(&id("a"), &object(9, "o")));
     assert!(!live.record(id("a"), Some(object(8, "o"))));
     assert!(live.is_empty());
 }
 
 #[test]
-fn a_mark_that_comes_back_is_seen() {
+fn a_restored_label_is_observed() {
     let mut live = Live::default();
     live.record(id("a"), Some(object(5, "o")));
-    assert!(live.remove(&id("a"), &object(6, "o")), "its label was taken off");
+    assert!(live.remove(&id("a"), &object(6, "o")), "its label was removed");
     assert!(
         live.record(id("a"), Some(object(7, "o"))),
-        "and put on again, the object being the same"
+        "the label was added again to the same object"
     );
 }
 
@@ -72,12 +78,12 @@ fn a_list_from_before_our_write_hides_it_only_briefly() {
     live.record(id("b"), Some(object(3, "o")));
     let lost = live.retain("", "ConfigMap", &BTreeSet::from([id("b")]));
     assert_eq!(lost, [id("a")]);
-    assert!(live.record(id("a"), Some(object(7, "o"))), "the watch brings it");
+    assert!(live.record(id("a"), Some(object(7, "o"))), "the watch reports it");
     assert_eq!(live.retain("apps", "Deployment", &BTreeSet::new()), []);
 }
 
 #[test]
-fn a_version_is_no_identity() {
+fn the_api_version_is_not_part_of_the_identity() {
     let mut live = Live::default();
     live.record(id("a"), Some(object(5, "o")));
     let mut other = id("a");
@@ -86,7 +92,7 @@ fn a_version_is_no_identity() {
 }
 
 #[test]
-fn a_release_is_its_owners_objects_of_that_name() {
+fn a_release_has_the_objects_of_its_owner_and_name() {
     let mut live = Live::default();
     live.record(id("a"), Some(object(1, "o")));
     live.record(id("b"), Some(object(2, "p")));
@@ -163,7 +169,7 @@ fn tombstones_expire_with_the_second_relist() {
     live.retain("", "ConfigMap", &BTreeSet::new());
     assert!(
         !live.record(id("a"), Some(object(5, "o"))),
-        "a list from before the deletion"
+        "a list that is older than the deletion"
     );
     live.retain("", "Secret", &BTreeSet::new());
     assert_eq!(live.tombstones.len(), 1);

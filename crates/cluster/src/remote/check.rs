@@ -46,8 +46,8 @@ pub struct MemberReport {
     pub version: String,
     /// Time of one call, in milliseconds.
     pub round_trip_millis: i64,
-    /// By how many milliseconds the clock of the cluster is ahead of ours at least; `None` if the server does
-    /// not tell its time.
+    /// Minimum time by which the clock of the cluster is ahead of ours, in milliseconds; `None` if responses
+    /// have no date.
     pub clock_skew_millis: Option<i64>,
     /// The permissions of the member role.
     pub permissions: Vec<Permission>,
@@ -174,7 +174,7 @@ async fn read_routing(
     })
 }
 
-/// Asks for every permission of the member role, except for kinds that the cluster does not serve.
+/// Reviews every permission of the member role, except for kinds that the cluster does not serve.
 async fn review(writer: &Writer, routing: &[RoutingKinds]) -> Result<Vec<Permission>, WriteError> {
     let is_served = |permission: &Permission| {
         !routing

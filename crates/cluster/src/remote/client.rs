@@ -147,7 +147,7 @@ impl Service<Name> for CheckedResolver {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What every request is sent to.
+/// Server to which every request is sent.
 #[derive(Clone)]
 struct Base {
     scheme: Scheme,

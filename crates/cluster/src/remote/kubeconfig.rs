@@ -1,4 +1,4 @@
-//! The strict gate for kubeconfigs: a type of our own that names everything that is accepted.
+//! Strict parsing of kubeconfigs into a type that contains everything that is accepted.
 
 mod read;
 mod select;
@@ -19,7 +19,7 @@ pub struct Kubeconfig {
     pub server: String,
     /// CA certificates in DER form.
     pub authorities: Vec<Vec<u8>>,
-    /// How the controller identifies itself.
+    /// Credential of the controller.
     pub credential: Credential,
 }
 

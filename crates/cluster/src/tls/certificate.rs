@@ -23,7 +23,7 @@ const EXTENSIONS: u8 = 0xa3;
 /// A parsed certificate. Names and algorithms are contents of their encodings.
 #[derive(Debug)]
 pub(super) struct Certificate<'a> {
-    /// What the issuer signed.
+    /// The signed part of the certificate.
     pub(super) signed: &'a [u8],
     pub(super) signature_algorithm: &'a [u8],
     pub(super) signature: &'a [u8],

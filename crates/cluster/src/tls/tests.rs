@@ -28,7 +28,7 @@ fn leaf(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     params
 }
 
-/// The same for a CA.
+/// Parameters of a CA certificate.
 fn authority(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     leaf(|params| {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

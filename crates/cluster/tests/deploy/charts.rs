@@ -10,7 +10,7 @@ use mainstay_testkit::repository_root;
 use mainstay_yaml::{Budget, Map, parse, to_json};
 use serde_json::Value;
 
-/// What one chart of one version installs.
+/// Objects that one chart of one version installs.
 pub(crate) struct Installed {
     pub(crate) label: String,
     pub(crate) objects: Vec<Value>,
@@ -23,7 +23,8 @@ pub(crate) fn operator_chart(namespace: &str, values: &str) -> Vec<Value> {
     render(&loaded, "mainstay", namespace, values)
 }
 
-/// Every chart the operator installs, of every version, under values that bring as many roles as possible.
+/// Renders every chart the operator installs, in every version, with values that produce as many roles as
+/// possible.
 pub(crate) fn releases() -> Vec<Installed> {
     let catalog = Catalog::embedded().unwrap();
     let mut out = Vec::new();
@@ -40,7 +41,7 @@ pub(crate) fn releases() -> Vec<Installed> {
             let loaded = load_files(files, Dialect::Helm4).unwrap();
             for set in sets() {
                 let mut objects = render(&loaded, chart, namespace, set);
-                // No cluster here knows this kind.
+                // The test clusters do not serve this kind.
                 objects.retain(|object| object["kind"] != "NetworkAttachmentDefinition");
                 out.push(Installed {
                     label: format!("{chart} {}", version.version),
@@ -52,7 +53,7 @@ pub(crate) fn releases() -> Vec<Installed> {
     out
 }
 
-/// Nothing, and what the generator of rights needed to reach every branch.
+/// Returns empty values, and the value sets with which the generator of RBAC rules reaches every branch.
 fn sets() -> Vec<Map> {
     let directory = repository_root().join("xtask/src/codegen/values");
     let mut files: Vec<_> = std::fs::read_dir(directory)
@@ -85,7 +86,7 @@ fn render(loaded: &Loaded, name: &str, namespace: &str, values: Map) -> Vec<Valu
     documents(&String::from_utf8(text).unwrap())
 }
 
-/// The objects in a text of several documents.
+/// Parses the objects of a multi-document YAML text.
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     let parsed = text.split("\n---").map(|document| {
         let value = parse(document.trim_start_matches("---").as_bytes(), &Budget::default()).unwrap();

@@ -1,5 +1,5 @@
-//! docs/rbac.md, sentence by sentence: permissions by `SelfSubjectAccessReview`, the admission policy by the
-//! writes it denies.
+//! Tests the statements of docs/rbac.md: permissions with `SelfSubjectAccessReview`, the admission policy
+//! with writes that it denies.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn attributes(request: &str) -> Value {
         "group": group, "namespace": option("-n="), "name": option("name=")}})
 }
 
-/// The table of requests; returns the number of its rows.
+/// Checks the table of requests; returns the number of its rows.
 pub(crate) async fn the_table_holds(host: &Host) -> usize {
     let (mut asked, mut wrong) = (0, Vec::new());
     for line in page().lines().filter_map(|line| line.strip_prefix("| `")) {
@@ -87,7 +87,7 @@ fn without_service_name(mut object: Value) -> Value {
     object
 }
 
-/// The admission policy; returns the number of denied writes.
+/// Checks the admission policy; returns the number of denied writes.
 pub(crate) async fn the_admission_policy_holds(host: &Host, owners: &Owners) -> usize {
     no_secrets_and_pods(host).await
         + only_own_workloads(host, owners).await
@@ -165,13 +165,13 @@ async fn only_own_workloads(host: &Host, owners: &Owners) -> usize {
     count
 }
 
-/// Each owner in the namespaces of the others and with another UID.
+/// Checks writes with each owner in the namespaces of the other owners, and with a wrong UID.
 async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str) -> Value) -> usize {
     let expected = "only in its namespace";
     let pairs = [("istio-cni", &owners.cni), ("istio-system", &owners.revision)];
     let mut count = 0;
     for (own, owner) in pairs {
-        // A name for each owner: a workload that exists is updated, not created.
+        // Another name for each owner: a write to an existing workload would be an update.
         let object = |namespace: &str| {
             let mut object = object(namespace);
             object["metadata"]["name"] = json!(format!("in-{own}"));
@@ -225,7 +225,7 @@ async fn only_restarts(host: &Host, owner: &Value) -> usize {
     count
 }
 
-/// A write of a Lease.
+/// Attributes of a write to a Lease.
 fn lease(namespace: &str, name: &str) -> Value {
     attributes(&format!(
         "update leases.coordination.k8s.io -n={namespace} name={name}"
@@ -238,7 +238,7 @@ fn patch_definition(name: &str) -> Value {
     ))
 }
 
-/// The other roles of the chart; returns the number of requests.
+/// Checks the other roles of the chart; returns the number of requests.
 pub(crate) async fn other_roles_hold(host: &Host) -> usize {
     let prometheus = "system:serviceaccount:monitoring:prometheus";
     bind(host, "sail-operator-mainstay-metrics-reader", prometheus).await;
@@ -275,7 +275,8 @@ async fn bind(host: &Host, role: &str, account: &str) {
     host.apply(None, &binding).await.unwrap();
 }
 
-/// The role for readers: with it everything is read, without its last three rules the rest is.
+/// Checks that the reader role allows all reads, and that only the reads of its last three rules fail without
+/// these.
 pub(crate) async fn the_reader_role_is_enough(host: &Host) {
     let mut role = documents(&block("## A role for readers", "    ")).remove(0);
     host.apply(None, &role).await.unwrap();
@@ -299,7 +300,7 @@ pub(crate) async fn the_reader_role_is_enough(host: &Host) {
     assert_eq!(unread().await, 4, "Deployments, DaemonSets, webhooks and leases");
 }
 
-/// The values of the section "Not covered" are rules of the operator's role.
+/// Checks that the values of the section "Not covered" add rules to the operator's role.
 pub(crate) fn extra_rules_are_added(namespace: &str) {
     let objects = operator_chart(namespace, &block("MCS_API_GROUP", "      "));
     let cluster_roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
@@ -308,13 +309,14 @@ pub(crate) fn extra_rules_are_added(namespace: &str) {
     assert_eq!(added.count(), 2);
 }
 
-/// The roles that are there already are no obstacle; a new one is. Secrets cannot be read any more.
+/// Checks that without the granted rules existing roles can be applied, a new one is rejected, and Secrets
+/// cannot be read.
 pub(crate) async fn without_grants_no_new_role(host: &Host) {
     assert!(may(host, ACCOUNT, attributes("get secrets -n=default")).await);
     host.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sail-operator-mainstay-grants")
         .await;
     assert!(!may(host, ACCOUNT, attributes("get secrets -n=default")).await);
-    // Istio's roles have permissions on Leases too. Without them, only our own is left.
+    // Istio's roles have permissions on Leases too. Without them, only our own Lease can be written.
     assert!(may(host, ACCOUNT, lease("sail-operator", "sail-operator-lock")).await);
     assert!(!may(host, ACCOUNT, lease("sail-operator", "other")).await);
     assert!(!may(host, ACCOUNT, lease("default", "sail-operator-lock")).await);

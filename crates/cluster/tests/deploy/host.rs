@@ -1,4 +1,4 @@
-//! A cluster to install on, simulated or real, and the account that installs.
+//! A simulated or real cluster, with clients for any account.
 
 use http::Request;
 use kube::Client;
@@ -23,7 +23,7 @@ impl Host {
         Self::Real(Box::new(Cluster::start(Options::default()).await.unwrap()))
     }
 
-    /// A client of this account; of the administrator if none is named.
+    /// Returns a client for this account, or for the administrator if `None`.
     pub(crate) async fn client(&self, account: Option<&str>) -> Client {
         let groups = [
             "system:authenticated",
@@ -122,7 +122,7 @@ async fn cluster_config(cluster: &Cluster) -> kube::Config {
         .unwrap()
 }
 
-/// Kinds of ours and of the chart, beside those that Istio's charts install.
+/// Our kinds and those of our chart, in addition to the kinds that Istio's charts install.
 const OTHERS: &[(&str, &str, bool)] = &[
     ("Namespace", "namespaces", false),
     ("Pod", "pods", true),
@@ -152,7 +152,7 @@ fn path(object: &Value) -> String {
     };
     let (plural, namespaced) = installed
         .or_else(other)
-        .unwrap_or_else(|| panic!("what is a {kind}?"));
+        .unwrap_or_else(|| panic!("unknown kind {kind}"));
     let root = if api_version.contains('/') { "apis" } else { "api" };
     let name = object["metadata"]["name"].as_str().unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("istio-system");

@@ -1,5 +1,5 @@
-//! What others do to objects of a release, and what installing it again then writes: a table of kinds and
-//! edits, whatever the server.
+//! Edits of other clients to objects of a release, and the writes of the next install, as a table by kind.
+//! Runs on any server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fixture, attachment_definition, masked, render, summaries};
 
-/// Releases that together hold every kind.
+/// Releases that together contain every kind.
 const RELEASES: &[(&str, &str, &str)] = &[
     (
         "istiod",
@@ -30,7 +30,7 @@ const RELEASES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Edits of a field that the chart sets, by kind: each is undone by one write.
+/// Edits of a field that the chart sets, by kind: each is reverted by one write.
 const CHANGED: &[(&str, &str, &str)] = &[
     ("ConfigMap", "/data/original-values", "\"x\""),
     ("ClusterRole", "/rules/0/verbs", "[\"get\"]"),
@@ -69,7 +69,7 @@ const CHANGED: &[(&str, &str, &str)] = &[
     ("EndpointSlice", "/endpoints/0/addresses", "[\"10.9.9.9\"]"),
 ];
 
-/// Edits of what the chart does not set, or leaves to others: none is undone.
+/// Edits of fields that the chart does not set or leaves to other writers: none is reverted.
 const LEFT: &[(&str, &str, &str)] = &[
     ("ConfigMap", "/data/theirs", "\"x\""),
     ("Service", "/spec/sessionAffinity", "\"ClientIP\""),
@@ -230,7 +230,7 @@ impl Matrix {
         let (kind, path, value) = row;
         let is_set = wanted.pointer(path).is_some();
         let parent = path.rsplit_once('/').unwrap().0;
-        // Some objects of a kind lack what the row is about; another one has it.
+        // Not every object of a kind has the field of the row.
         if (writes == 1 && !is_set)
             || (!parent.is_empty() && fixture.get(wanted).await.unwrap().pointer(parent).is_none())
         {
@@ -242,7 +242,7 @@ impl Matrix {
         self.check(fixture, desired, wanted, &edit, writes).await;
     }
 
-    /// After the edit the object is installed again with this many writes, and then our fields are as before.
+    /// Checks that the next install makes this many writes and restores our fields.
     async fn check(
         &mut self,
         fixture: &mut Fixture,
@@ -288,7 +288,7 @@ impl Matrix {
         let is_made = matches!(changes.as_slice(), [change] if change.kind == ChangeKind::Created);
         self.counts
             .count(is_made, || format!("{name} deleted: {:?}", summaries(&changes)));
-        // What others added is gone with it; what we set is there.
+        // The created object has our fields and none of the edits.
         let after = Arc::new(fixture.get(wanted).await.unwrap());
         let drift = desired.drift(&changes[0].id, Some(&after));
         self.counts.count(drift.is_none(), || {

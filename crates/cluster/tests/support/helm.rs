@@ -1,5 +1,4 @@
-//! The real Helm: takes a cluster, installs charts into it, with a post-renderer that marks objects as the
-//! Sail Operator does.
+//! Installs charts with the real Helm, with a post-renderer that marks objects as the Sail Operator does.
 
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
@@ -14,11 +13,11 @@ use tempfile::TempDir;
 
 use crate::support::{NAMESPACE, chart, documents};
 
-/// The argument that makes this program the post-renderer.
+/// Argument with which the test binary runs as the post-renderer.
 pub(crate) const POST_RENDER: &str = "post-render";
-/// Where the post-renderer finds the owner.
+/// Environment variable with the owner, for the post-renderer.
 const OWNER: &str = "POST_RENDER_OWNER";
-/// Where the post-renderer finds whether a release is upgraded.
+/// Environment variable that is set during upgrades, for the post-renderer.
 const IS_UPGRADE: &str = "POST_RENDER_IS_UPGRADE";
 
 pub(crate) struct Helm {
@@ -30,12 +29,12 @@ pub(crate) struct Helm {
 }
 
 impl Helm {
-    /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`); with an owner, objects are marked
-    /// as the Sail Operator does.
+    /// Creates a Helm of this generation (`helm3`, `helm4`, `helm4 --server-side=true`). With an owner,
+    /// objects are marked as the Sail Operator does.
     pub(crate) fn new(generation: &str, cluster: &Cluster, owner: Option<&OwnerReference>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
-        // Its name is the name its fields are owned by.
+        // Helm uses the name of its executable as field manager.
         symlink(built_peer(peer).unwrap(), directory.path().join("helm")).unwrap();
         let helm = Self {
             kubeconfig: cluster.kubeconfig("admin"),
@@ -48,7 +47,7 @@ impl Helm {
         helm
     }
 
-    /// Helm 3 runs a program; Helm 4 runs a plugin, which is a program with a description.
+    /// Helm 3 runs an executable as post-renderer; Helm 4 runs a plugin, an executable with a manifest.
     fn write_post_renderer(&self) {
         let plugin = self.directory.path().join("plugins/mark");
         std::fs::create_dir_all(&plugin).unwrap();
@@ -65,13 +64,13 @@ impl Helm {
         assert!(done.is_ok(), "{done:?}");
     }
 
-    /// What the Sail Operator does on every reconcile.
+    /// Upgrades a release, as the Sail Operator does on every reconcile.
     pub(crate) fn upgrade(&self, version: &str, name: &str, release: &str, values: &str) {
         let done = self.try_to("upgrade", (version, name), release, values);
         assert!(done.is_ok(), "{done:?}");
     }
 
-    /// Installs or upgrades; otherwise what Helm says.
+    /// Installs or upgrades; returns Helm's error message on failure.
     pub(crate) fn try_to(
         &self,
         verb: &str,
@@ -137,8 +136,8 @@ fn run(mut command: Command) -> Result<(), String> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Reads manifests, writes them with an owner and a label; on upgrades validators lose their policy, which
-/// istiod sets.
+/// Adds an owner and a label to the manifests on standard input. On upgrades, removes the failure policy of
+/// validators, which istiod sets.
 pub(crate) fn post_render() {
     let owner: Value = serde_json::from_str(&std::env::var(OWNER).unwrap()).unwrap();
     let is_upgrade = std::env::var(IS_UPGRADE).as_deref() == Ok("true");

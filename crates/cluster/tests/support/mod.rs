@@ -1,4 +1,4 @@
-//! Real releases for tests: rendered charts of a version with values, and a cluster to install them on.
+//! Rendered charts of all versions and value sets for tests, and a cluster to install them on.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,10 +28,10 @@ use mainstay_template::NoHost;
 use mainstay_yaml::{Budget, to_json};
 use serde_json::{Value, json};
 
-/// Where everything is installed.
+/// Namespace of all releases.
 pub(crate) const NAMESPACE: &str = "istio-system";
 
-/// The charts an operator installs, with the releases it calls them.
+/// Charts that the operator installs, with their release names.
 pub(crate) const CHARTS: [(&str, &str); 5] = [
     ("istiod", "default-istiod"),
     ("base", "default-base"),
@@ -49,12 +49,12 @@ pub(crate) fn chart(version: &str, name: &str) -> PathBuf {
     root().join(format!("resources/{version}/operator/charts/{name}"))
 }
 
-/// Every version whose charts are here.
+/// Returns every version whose charts are available.
 pub(crate) fn versions() -> Vec<String> {
     names(&root().join("resources"), Path::is_dir)
 }
 
-/// Every value set that charts are compared with Helm under.
+/// Returns every value set with which charts are compared with Helm.
 pub(crate) fn value_sets() -> Vec<String> {
     names(&root().join("parity/values"), Path::is_file)
 }
@@ -101,7 +101,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
     parsed.filter(|value| value["kind"].is_string()).collect()
 }
 
-/// A server with an owner and a namespace, an engine on it, and what it knows.
+/// A server with an owner and a namespace, an engine, and its cache of live objects.
 pub(crate) struct Fixture {
     pub(crate) client: Client,
     pub(crate) engine: Engine,
@@ -110,7 +110,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// The owner is an object that exists: what has no owner is collected.
+    /// The owner exists: objects with a missing owner would be garbage-collected.
     pub(crate) async fn new(client: Client) -> Self {
         let mut fixture = Self {
             engine: Engine::new(client.clone()),
@@ -128,7 +128,7 @@ impl Fixture {
         fixture
     }
 
-    /// A new object that can own others.
+    /// Creates an object that can own others.
     pub(crate) async fn make_owner(&self, name: &str) -> OwnerReference {
         let api_version = "rbac.authorization.k8s.io/v1";
         let made = self
@@ -164,7 +164,7 @@ impl Fixture {
         serde_json::to_value(made.unwrap_or_else(|error| panic!("{error}: {object}"))).unwrap()
     }
 
-    /// Changes an object as another writer.
+    /// Changes an object as another field manager.
     pub(crate) async fn interfere(&self, object: &Value, patch: &Value, manager: &str) -> Value {
         let params = PatchParams {
             field_manager: Some(manager.into()),
@@ -204,7 +204,7 @@ impl Fixture {
         desired.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Installs, and remembers what that brought.
+    /// Installs a release and records the changes in the cache.
     pub(crate) async fn install(&mut self, desired: &Desired) -> Result<Vec<Change>, ApplyError> {
         let known = self.live.extract(desired);
         match self.engine.install(desired, known).await {
@@ -244,7 +244,7 @@ impl Fixture {
         changes
     }
 
-    /// Forgets everything, as a restart does, and lists what carries our mark, as watches do.
+    /// Clears the cache, as a restart does, and lists the objects with our label, as watches do.
     pub(crate) async fn restart(&mut self) {
         self.live = Live::default();
         for object in self.everything().await {
@@ -254,7 +254,7 @@ impl Fixture {
         }
     }
 
-    /// What a watch shows of an object that changed.
+    /// Records a changed object, as a watch does.
     pub(crate) fn see(&mut self, object: &Value) {
         let id = ObjectId::from_object(object).unwrap();
         if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
@@ -264,7 +264,7 @@ impl Fixture {
         }
     }
 
-    /// Every object of the kinds charts install.
+    /// Lists every object of the kinds that charts install.
     pub(crate) async fn everything(&self) -> Vec<Value> {
         let mut all = Vec::new();
         for kind in installed_kinds() {
@@ -284,7 +284,7 @@ impl Fixture {
         all
     }
 
-    /// What belongs to a release, by kind and name, without what differs from one installation to the next.
+    /// Returns the objects of a release by kind and name, without fields that differ between installations.
     pub(crate) async fn state(&self, release: &str) -> BTreeMap<String, Value> {
         let of_release = |object: &Value| {
             object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
@@ -302,7 +302,8 @@ impl Fixture {
         .collect()
     }
 
-    /// The version of every object of a release: equal before and after means that nothing was written.
+    /// Returns the resource version of every object of a release. Equal results mean that nothing was
+    /// written.
     pub(crate) async fn versions(&self, release: &str) -> BTreeMap<String, Value> {
         let all = self.everything().await.into_iter().filter(|object| {
             object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
@@ -319,7 +320,7 @@ impl Fixture {
     }
 }
 
-/// Without what differs from one installation to the next.
+/// Removes fields that differ between installations.
 pub(crate) fn masked(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     for name in [
@@ -348,7 +349,7 @@ pub(crate) fn masked(mut object: Value) -> Value {
             .pointer_mut(&format!("/spec/template/spec/{list}"))
             .and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            // Filled in by the tag of the first image there was, and kept from then on.
+            // The server sets it from the tag of the first image and never changes it.
             container.as_object_mut().unwrap().remove("imagePullPolicy");
         }
     }
@@ -356,7 +357,7 @@ pub(crate) fn masked(mut object: Value) -> Value {
     object
 }
 
-/// What was done, a line each.
+/// Describes each change in one line.
 pub(crate) fn summaries(changes: &[Change]) -> Vec<String> {
     let tell = |change: &Change| {
         let why = change
@@ -369,7 +370,7 @@ pub(crate) fn summaries(changes: &[Change]) -> Vec<String> {
     changes.iter().map(tell).collect()
 }
 
-/// The definition of the one kind in the charts that is not Kubernetes' own.
+/// Returns the definition of the only kind in the charts that is not built into Kubernetes.
 pub(crate) fn attachment_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,4 +1,5 @@
-//! Random releases, installed twice, changed, removed: whatever the server, the second time writes nothing.
+//! Installs random releases twice, upgrades and removes them: the second install writes nothing. Runs on any
+//! server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use crate::support::{
     CHARTS, Fixture, attachment_definition, render, summaries, value_sets, values, versions,
 };
 
-/// A random release of `chart` that renders.
+/// Returns a random release of `chart` that can be rendered.
 fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
     let (versions, sets) = (versions(), value_sets());
     loop {
@@ -21,7 +22,7 @@ fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
     }
 }
 
-/// Installs `count` random releases, each over another of the same chart, and looks what the server stored
+/// Installs `count` random releases, each over another one of the same chart, and checks the stored objects
 /// after every step.
 pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseCounts {
     fixture.make(&attachment_definition()).await;
@@ -49,7 +50,7 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
                 format!("{name}, at once again: {:?}", summaries(&again))
             });
             fixture.restart().await;
-            // Rendered again, as after a restart: knowledge about this server is discarded, too.
+            // Rendered again, as after a restart: the paths that the server changes are discarded, too.
             let desired = fixture.desired(chart.1, rendered.clone()).await;
             let again = fixture.install(&desired).await.unwrap();
             counts.count(again.is_empty(), || {
@@ -93,7 +94,7 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
     counts
 }
 
-/// What differs between two states.
+/// Returns the differences between two states.
 pub(crate) fn unequal(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> String {
     let mut places = Vec::new();
     differ(&json!(one), &json!(other), "", &mut places);

@@ -1,5 +1,5 @@
 //! Connects kubeconfigs to simulated clusters: the server names the cluster, and the token must be its
-//! current one. A dead cluster accepts requests and never responds.
+//! current one. A cluster that is marked as dead accepts requests and never responds.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,7 +18,7 @@ use mainstay_operator::delivery::Connector;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// What a cluster accepts.
+/// Connection settings of a cluster.
 #[derive(Clone)]
 struct Gate {
     client: Client,

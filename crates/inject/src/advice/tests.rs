@@ -1,12 +1,12 @@
-//! Findings about annotations: a workload, then every finding as `LINE:COLUMN+LEN SEVERITY CODE: MESSAGE
-//! [HELP]`.
+//! Findings about annotations. Each test has a workload and its expected findings, as
+//! `LINE:COLUMN+LEN SEVERITY CODE: MESSAGE [HELP]`.
 
 use mainstay_yaml::{Budget, parse_spanned};
 
 use super::*;
 use crate::{LATER, Profile, RFC};
 
-/// A Deployment: annotations of the object, of the template, then the rest of the pod spec.
+/// Returns a Deployment with annotations of the object and the template, and the rest of the pod spec.
 fn deployment(object: &str, template: &str, spec: &str) -> String {
     let indented = |text: &str, by: usize| {
         let lines = text.lines().map(|line| format!("{}{line}\n", " ".repeat(by)));
@@ -63,7 +63,7 @@ fn ours(rest: &str) -> String {
 }
 
 #[test]
-fn good_annotations_are_not_talked_about() {
+fn valid_annotations_produce_no_findings() {
     check(&deployment("", "", ""), &RFC, &[]);
     check(
         &deployment("", &ours("servicemesh-ingress: web#8080#false"), ""),
@@ -93,7 +93,7 @@ fn good_annotations_are_not_talked_about() {
 }
 
 #[test]
-fn flaws_of_the_configuration_point_into_the_scalar() {
+fn errors_in_the_configuration_have_positions_within_the_scalar() {
     check(
         &deployment("", &ours("servicemesh-ingress: web#70000#false"), ""),
         &RFC,
@@ -137,7 +137,7 @@ fn flaws_of_the_configuration_point_into_the_scalar() {
 }
 
 #[test]
-fn spellings_have_their_own_language() {
+fn each_profile_has_its_own_syntax() {
     check(
         &deployment("", &ours("servicemesh-ingress: DISABLED"), ""),
         &RFC,
@@ -153,7 +153,7 @@ fn spellings_have_their_own_language() {
 }
 
 #[test]
-fn what_is_switched_off_is_not_checked() {
+fn skipped_containers_are_not_checked() {
     let options = Options {
         skip_service_mesh: true,
         ..Options::default()
@@ -168,7 +168,7 @@ fn what_is_switched_off_is_not_checked() {
 }
 
 #[test]
-fn the_pod_template_wins_and_the_other_is_named() {
+fn the_pod_template_overrides_the_object_with_a_warning() {
     let both = deployment(
         &ours("servicemesh-ingress: ''"),
         &ours("servicemesh-ingress: web#80#false"),
@@ -227,7 +227,7 @@ fn annotations_at_ignored_levels_are_reported() {
 }
 
 #[test]
-fn the_role_moved_from_annotation_to_label() {
+fn the_role_must_be_an_annotation_or_a_label_depending_on_the_profile() {
     let role = |place: &str| {
         format!(
             "kind: Pod\nmetadata:\n  {place}:\n    contrast.edgeless.systems/pod-role: coordinator\nspec: {{}}\n"
@@ -252,7 +252,7 @@ fn the_role_moved_from_annotation_to_label() {
 }
 
 #[test]
-fn misspelt_keys_get_the_nearest() {
+fn misspelt_keys_suggest_the_nearest_name() {
     check(
         &deployment(
             "",
@@ -287,7 +287,7 @@ fn values_must_be_strings() {
 }
 
 #[test]
-fn words_that_skip_nothing_are_named() {
+fn skip_values_without_effect_are_reported() {
     check(
         &deployment("", &ours("skip-initializer: 'yes'"), ""),
         &LATER,
@@ -297,7 +297,7 @@ fn words_that_skip_nothing_are_named() {
 }
 
 #[test]
-fn ports_are_listened_on_once() {
+fn conflicting_ports_are_reported() {
     let spec = "containers:\n- ports:\n  - containerPort: 9901\n  - {containerPort: 8080}";
     check(
         &deployment(
@@ -323,7 +323,7 @@ fn ports_are_listened_on_once() {
 }
 
 #[test]
-fn what_keeps_a_mesh_from_working_is_said() {
+fn settings_that_break_the_mesh_are_reported() {
     check(
         &deployment("", &ours("servicemesh-ingress: ''"), "hostNetwork: true"),
         &RFC,

@@ -1,6 +1,6 @@
-//! The round-trip laws: exact bytes for block YAML, equal objects for pods with edited flow collections.
+//! Round-trip properties: exact bytes for block YAML, equal objects for pods with edited flow collections.
 
-// Every test program uses a part of this.
+// No test binary uses all of these functions.
 #![allow(dead_code)]
 
 use mainstay_yaml::{Budget, parse_spanned_values, to_json};
@@ -8,12 +8,12 @@ use mainstay_yaml::{Budget, parse_spanned_values, to_json};
 /// The annotation that holds the undo record of flow collections.
 pub(crate) const UNDO_ANNOTATION: &str = "contrast.edgeless.systems/mainstay-injected";
 
-/// Whether a text holds an undo record: only then may layout differ after a round trip.
+/// Whether a text contains an undo record, in which case the layout may differ after a round trip.
 pub(crate) fn has_record(text: &[u8]) -> bool {
     contains(text, UNDO_ANNOTATION)
 }
 
-/// Whether a text holds an undo record or a mark: it was injected before.
+/// Whether a text contains an undo record or a marker comment, so it was injected before.
 pub(crate) fn has_marks(text: &[u8]) -> bool {
     contains(text, "mainstay:") || has_record(text)
 }
@@ -24,13 +24,13 @@ pub(crate) fn contains(text: &[u8], part: &str) -> bool {
 
 /// Fails unless `given` is `wanted`: byte for byte, or as objects if `injected` holds an undo record. A text
 /// without brackets and braces is block YAML, which is restored byte for byte in any case.
-pub(crate) fn restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
+pub(crate) fn check_restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
     let is_block = !wanted.contains(&b'{') && !wanted.contains(&b'[');
     if given == wanted || (!is_block && has_record(injected) && same_objects(given, wanted)) {
         return Ok(());
     }
     Err(format!(
-        "not so: {law}\n--- given\n{}\n--- wanted\n{}\n--- injected\n{}",
+        "violated: {law}\n--- given\n{}\n--- wanted\n{}\n--- injected\n{}",
         shown(given),
         shown(wanted),
         shown(injected)
@@ -39,13 +39,13 @@ pub(crate) fn restored(law: &str, injected: &[u8], given: &[u8], wanted: &[u8]) 
 
 /// Fails unless a run over `earlier` with other options equals a fresh run: byte for byte, or the same
 /// objects if one of the texts holds an undo record.
-pub(crate) fn converged(law: &str, earlier: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
+pub(crate) fn check_converged(law: &str, earlier: &[u8], given: &[u8], wanted: &[u8]) -> Result<(), String> {
     let is_flow = has_record(earlier) || has_record(wanted);
     if given == wanted || (is_flow && same_objects(given, wanted)) {
         return Ok(());
     }
     Err(format!(
-        "not so: {law}\n--- given\n{}\n--- wanted\n{}\n--- earlier\n{}",
+        "violated: {law}\n--- given\n{}\n--- wanted\n{}\n--- earlier\n{}",
         shown(given),
         shown(wanted),
         shown(earlier)

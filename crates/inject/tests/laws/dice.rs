@@ -1,11 +1,11 @@
-//! Seeded randomness: the same seed produces the same numbers on every machine.
+//! Seeded random number generator: the same seed produces the same numbers on every machine.
 
-/// A source of throws (`SplitMix64`).
+/// Random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall as `seed` says.
+    /// Creates a generator with the given seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,22 +18,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    /// True in `percent` of a hundred throws.
+    /// Returns true with a probability of `percent` percent.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `all`.
+    /// Returns a random element of `all`.
     pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
 
-    /// The same things in another order.
+    /// Shuffles a slice in place.
     pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));

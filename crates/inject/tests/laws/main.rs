@@ -1,8 +1,8 @@
-//! The laws over generated manifests: thousands of texts in many styles, each injected, injected again, taken
-//! back, and compared with a second opinion that knows values only. `LAWS=n` runs n cases; a failing case
-//! prints its seed.
+//! Checks the injection properties on generated manifests in many styles: each is injected, injected again,
+//! uninjected, and compared with an independent implementation that works on values only. `LAWS=n` runs n
+//! cases; a failing case prints its seed.
 
-// A test may fail by any means, and gets its share from the environment.
+// Tests may panic, and read the number of cases from the environment.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -22,11 +22,11 @@ mod style;
 use dice::Dice;
 use mainstay_inject::{Action, Code, Images, LATER, Mode, Options, Outcome, RFC, run};
 
-/// A share that takes seconds unoptimised.
+/// Default number of cases, which takes seconds in a debug build.
 const CASES: u64 = 1_000;
 
 #[test]
-fn the_laws_hold_for_generated_manifests() {
+fn all_properties_hold_for_generated_manifests() {
     let cases = std::env::var("LAWS").map_or(CASES, |cases| cases.parse().expect("a number"));
     let mut counts = LawCounts::default();
     for seed in 0..cases {
@@ -37,7 +37,7 @@ fn the_laws_hold_for_generated_manifests() {
         }
     }
     println!("{cases} cases: {counts:?}");
-    // A generator that makes nothing of interest would prove nothing.
+    // The generator must produce enough cases of each sort.
     assert!(counts.changed * 2 > cases, "{counts:?}");
     assert!(
         counts.replaced * 100 > cases && counts.recorded * 10 > cases && counts.recorded * 10 < cases * 9,
@@ -69,7 +69,7 @@ fn check(seed: u64, text: &[u8], counts: &mut LawCounts) -> Result<(), String> {
     counts.replaced += u64::from(replaced);
     counts.recorded += u64::from(common::has_record(&outcome.text));
     same(
-        "twice is once",
+        "injection is idempotent",
         &run(&outcome.text, &options).unwrap().text,
         &outcome.text,
     )?;
@@ -79,17 +79,17 @@ fn check(seed: u64, text: &[u8], counts: &mut LawCounts) -> Result<(), String> {
     };
     same("nothing to take away", &run(text, &away).unwrap().text, text)?;
     let back = run(&outcome.text, &away).unwrap();
-    common::restored("the original is restored", &outcome.text, &back.text, text)?;
+    common::check_restored("the original is restored", &outcome.text, &back.text, text)?;
     if !replaced {
         kept(text, &outcome.text)?;
     }
     let others = self::options(dice);
     let fresh = run(text, &others).unwrap();
     let changed = run(&outcome.text, &others).unwrap();
-    // What fails stays as it is, so it cannot converge.
+    // Workloads that fail are not changed, so they cannot converge.
     if !outcome.failed() && !fresh.failed() {
-        common::converged(
-            "other options converge",
+        common::check_converged(
+            "a run with other options equals a fresh run",
             &outcome.text,
             &changed.text,
             &fresh.text,
@@ -142,14 +142,14 @@ fn same(law: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
     };
     let line = equal + 1;
     Err(format!(
-        "not so: {law} (line {line})\n--- given\n{}\n--- wanted\n{}",
+        "violated: {law} (line {line})\n--- given\n{}\n--- wanted\n{}",
         show(&given),
         show(&wanted)
     ))
 }
 
-/// Every line of the input is in the output, in its order: as it was, as a comment, or with something in its
-/// brackets.
+/// Checks that every line of the input is in the output, in the same order: unchanged, as a comment, or with
+/// additions inside its brackets.
 fn kept(before: &[u8], after: &[u8]) -> Result<(), String> {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let mut rest = after.split_inclusive('\n');
@@ -179,7 +179,7 @@ fn is_same_line(old: &str, new: &str) -> bool {
         || new.strip_suffix(',') == Some(old)
 }
 
-/// Whether `old` is `new` without some of its characters; a null may have become a list.
+/// Whether `old` is a subsequence of `new`; a null may have been replaced by a list.
 fn holds(new: &str, old: &str) -> bool {
     let mut rest = new.chars();
     let mut old = ["NULL", "Null", "null", "~"]
@@ -189,7 +189,7 @@ fn holds(new: &str, old: &str) -> bool {
     old.chars().all(|wanted| rest.any(|given| given == wanted))
 }
 
-/// Changing an annotation in the injected text has the same result as in the original.
+/// Checks that changing an annotation in the injected text has the same result as in the original.
 fn annotation_converges(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Result<(), String> {
     for (from, to) in [
         ("/servicemesh-", "/servicemush-"),
@@ -200,7 +200,7 @@ fn annotation_converges(text: &[u8], outcome: &Outcome<'_>, options: &Options) -
         let (fresh, changed) = (edited(text), edited(&outcome.text));
         let (fresh, changed) = (run(&fresh, options).unwrap(), run(&changed, options).unwrap());
         if !fresh.failed() && !outcome.failed() {
-            common::converged(
+            common::check_converged(
                 &format!("{to} converges"),
                 &outcome.text,
                 &changed.text,

@@ -1,4 +1,4 @@
-//! An independent check: compares the values of input and output with the rules.
+//! Independent implementation of injection on values, compared with the actual output.
 
 use mainstay_inject::{Action, Options, Outcome};
 use mainstay_yaml::{Budget, Map, Value, parse_spanned_values};
@@ -22,7 +22,7 @@ pub(crate) fn check(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Re
         remove_records(&mut after);
         if before != after {
             return Err(format!(
-                "second opinion\n--- wanted\n{before:?}\n--- given\n{after:?}"
+                "independent implementation differs\n--- wanted\n{before:?}\n--- given\n{after:?}"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Random manifests as trees, before they are text.
+//! Random manifests as trees; `style` prints them as text.
 
 use crate::dice::Dice;
 
@@ -11,7 +11,7 @@ pub(crate) enum Shape {
     Raw(&'static str),
     /// A text of several lines.
     Lines(String),
-    /// Nothing behind the colon; `null` where that cannot be.
+    /// An empty value; written as `null` where the syntax requires one.
     Nothing,
     /// A list.
     List(Vec<Shape>),
@@ -42,7 +42,7 @@ const KINDS: [(&str, &str, &[&str]); 8] = [
     ),
 ];
 
-/// One object: mostly a workload.
+/// Returns a random object, in most cases a workload.
 pub(crate) fn object(dice: &mut Dice, lists: bool) -> Shape {
     match dice.below(12) {
         0 => config_map(),
@@ -73,7 +73,7 @@ fn service() -> Shape {
     ])
 }
 
-/// Holds what looks like an injected manifest, in a string.
+/// Returns a `ConfigMap` with a string that looks like an injected manifest.
 fn config_map() -> Shape {
     let inner = "initContainers:\n- name: contrast-initializer  # mainstay:injected\n  image: x\n# mainstay:was - name: y\nruntimeClassName: contrast-cc\n";
     map([
@@ -258,7 +258,7 @@ fn script(dice: &mut Dice) -> Shape {
     Shape::Lines(dice.pick::<&str>(&scripts).to_owned())
 }
 
-/// A list of things with names, or what stands for an empty one; our own names are rare.
+/// Returns a list of named items, or a form of the empty list; names of injected items are rare.
 fn named_list(dice: &mut Dice, names: &[&str], rest: impl Fn(&mut Dice) -> Shape) -> Option<Shape> {
     Some(match dice.below(12) {
         0..=4 => return None,

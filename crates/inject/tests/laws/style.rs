@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::shape::{Shape, object};
 
-/// A whole stream: documents of different styles, with marks, comments and line ends of all kinds.
+/// Returns a stream of documents in different styles, with document markers, comments and all line endings.
 pub(crate) fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut text = String::new();
     if dice.percent(15) {
@@ -71,21 +71,21 @@ fn document(dice: &mut Dice) -> String {
     writer.out
 }
 
-/// How one document is written.
+/// Style of one document.
 #[derive(Clone, Copy, Debug)]
 struct Style {
     step: usize,
     dash: usize,
     gap: usize,
-    /// Percent of comments.
+    /// Percent of places with a comment.
     comments: usize,
-    /// Percent of collections in brackets; 100 for a document that is one.
+    /// Percent of collections in flow style; 100 for a document that is a flow collection.
     flow: usize,
-    /// Strings and keys in double quotes, no comments.
+    /// Whether to write JSON: strings and keys in double quotes, no comments.
     json: bool,
-    /// Brackets over several lines.
+    /// Whether flow collections span several lines.
     wide: bool,
-    /// A comma behind the last element.
+    /// Whether flow collections have a trailing comma.
     trailing: bool,
 }
 
@@ -162,7 +162,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What follows a colon.
+    /// Writes the value of a mapping entry, after the colon.
     fn value(&mut self, value: &Shape, column: usize) {
         let bracket = self.dice.percent(6);
         match value {
@@ -206,7 +206,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A scalar or brackets, to the end of the line.
+    /// Writes a scalar or a flow collection and ends the line.
     fn inline(&mut self, shape: &Shape, column: usize) {
         match shape {
             Shape::Lines(lines) if self.dice.percent(70) => return self.block_scalar(lines, column),

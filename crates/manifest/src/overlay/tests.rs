@@ -73,7 +73,7 @@ fn values_are_removed() {
 }
 
 #[test]
-fn text_that_is_a_map_stands_for_the_map() {
+fn text_that_contains_a_map_is_parsed() {
     check("{}", "a", Some("'b: 1'"), r#"{"a":{"b":1}}"#);
     check(
         "{}",
@@ -86,7 +86,7 @@ fn text_that_is_a_map_stands_for_the_map() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_candidates() {
+fn missing_paths_are_reported_with_candidates() {
     check(
         "{a: {port: 1}}",
         "a.prot",

@@ -14,7 +14,7 @@ use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{CatalogPackage, Diagnostics, InputFile, Rendered, Request, generate};
 use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
 
-/// The version of the istioctl that results are compared with.
+/// Version of the istioctl that results are compared with.
 pub const VERSION: &str = "1.29.1";
 
 /// A test case: an `IstioOperator` whose leading comments (`# set: a=b`, `# revision: x`, `# file: other`)
@@ -132,7 +132,7 @@ pub fn identified(objects: impl IntoIterator<Item = Value>) -> Objects {
     all
 }
 
-/// Integers and whole floats are the same number in JSON.
+/// Converts whole floats to integers, because JSON does not distinguish them.
 fn numbers(value: Value) -> Value {
     match value {
         Value::Float(number) => Value::Float(number)
@@ -216,7 +216,7 @@ fn compare(ours: &Value, theirs: &Value, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Two long texts are shown from their first difference.
+/// Formats two values; long texts start at their first difference.
 fn pair(ours: &Value, theirs: &Value) -> (String, String) {
     let (Value::String(a), Value::String(b)) = (ours, theirs) else {
         return (short(ours), short(theirs));

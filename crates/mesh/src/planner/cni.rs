@@ -12,7 +12,7 @@ use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
 
-/// Returns the plan of the network plug-in.
+/// Returns the plan of an `IstioCNI`.
 pub(super) fn plan(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
     with_finalizer(
         snapshot,

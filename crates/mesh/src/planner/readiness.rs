@@ -75,7 +75,8 @@ mod tests {
 
     use super::*;
 
-    /// A revision of this generation, with these conditions in a status that is about generation 2.
+    /// Checks a revision of this generation whose status has these conditions and was written for generation
+    /// 2.
     fn check(generation: i64, reconciled: &str, ready: &str, expected: bool) {
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
         let revision: IstioRevision = serde_json::from_value(json!({

@@ -12,7 +12,7 @@ use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
 
-/// Returns the plan of the node proxy.
+/// Returns the plan of a `ZTunnel`.
 pub(super) fn plan(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
     with_finalizer(
         snapshot,

@@ -1,4 +1,4 @@
-//! The in-use matrix, and the index against one built from scratch.
+//! Tests which labels keep a revision or tag in use, and compares the index with one built from scratch.
 
 use super::*;
 
@@ -26,7 +26,8 @@ fn pod(index: &mut References, at: (&str, &str), says: &str, annotations: &str) 
     })
 }
 
-/// Labels of the namespace, labels and annotations of the pod → the revision in use, and the tag in use.
+/// Checks which revision and which tag are in use with these labels of a namespace and these labels and
+/// annotations of a pod.
 fn check(space: &str, pod_labels: &str, annotations: &str, revision: &str, tag: &str) {
     let mut index = References::default();
     namespace(&mut index, "bookinfo", space);
@@ -44,7 +45,7 @@ fn check(space: &str, pod_labels: &str, annotations: &str, revision: &str, tag: 
 }
 
 #[test]
-fn the_matrix_of_labels() {
+fn labels_select_the_revision_in_use() {
     const ENABLED: &str = "istio-injection=enabled";
     const DEFAULT: &str = "istio.io/rev=default";
     const NAMED: &str = "istio.io/rev=my-rev";
@@ -54,20 +55,20 @@ fn the_matrix_of_labels() {
     let rows = [
         // no labels
         ("", "", ""),
-        // the namespace alone
+        // labels on the namespace only
         (ENABLED, "", "default"),
         (DEFAULT, "", "default"),
         (NAMED, "", "my-rev"),
         (BOTH_DEFAULT, "", "default"),
         (BOTH, "", "default"),
-        // the pod alone
+        // labels on the pod only
         ("", DEFAULT, "default"),
         ("", NAMED, "my-rev"),
         ("", INJECT, "default"),
         ("", "sidecar.istio.io/inject=true istio.io/rev=my-rev", "my-rev"),
         ("", "sidecar.istio.io/inject=false istio.io/rev=my-rev", ""),
         ("", "sidecar.istio.io/inject=false", ""),
-        // both: a namespace that speaks silences its pods
+        // both: the labels of the namespace override those of its pods
         (NAMED, INJECT, "my-rev"),
         (ENABLED, DEFAULT, "default"),
         (ENABLED, NAMED, "default"),
@@ -103,11 +104,11 @@ fn a_running_proxy_keeps_its_revision_and_no_tag() {
         index.uses_tag("prod") && index.uses_revision("default-v1-29-1"),
         "label and annotation differ"
     );
-    assert!(!index.uses_tag("default-v1-29-1"), "a tag goes by labels");
+    assert!(!index.uses_tag("default-v1-29-1"), "only labels use a tag");
 }
 
 #[test]
-fn finished_pods_keep_nothing() {
+fn finished_pods_use_no_revision() {
     let mut index = References::default();
     pod(&mut index, ("ns", "p"), "istio.io/rev=a", "istio.io/rev=b");
     let changed = index.upsert(Referrer::Pod {
@@ -140,8 +141,8 @@ fn an_event_that_changes_no_use_returns_no_names() {
     assert_eq!(pod(&mut index, ("one", "p"), "app=x", "istio.io/rev=a"), [""; 0]);
     assert_eq!(pod(&mut index, ("one", "p"), "app=y", "istio.io/rev=a"), [""; 0]);
     assert_eq!(namespace(&mut index, "one", ""), [""; 0]);
-    // The last label is gone: the tag is unused, the revision still has a running proxy. Both are names to
-    // look at.
+    // The last label was removed: the tag is unused, the revision still has a running proxy. The name is
+    // returned because its use as a tag changed.
     assert_eq!(namespace(&mut index, "two", ""), ["a"]);
     assert!(index.uses_revision("a") && !index.uses_tag("a"));
     assert_eq!(index.remove(&ReferrerKey::Pod("one".into(), "p".into())), ["a"]);
@@ -149,7 +150,7 @@ fn an_event_that_changes_no_use_returns_no_names() {
 }
 
 #[test]
-fn a_namespace_that_falls_silent_lets_its_pods_speak() {
+fn pod_labels_apply_once_the_namespace_label_is_removed() {
     let mut index = References::default();
     namespace(&mut index, "ns", "istio.io/rev=a");
     assert_eq!(pod(&mut index, ("ns", "p"), "istio.io/rev=b", ""), [""; 0]);
@@ -188,7 +189,7 @@ fn a_tag_keeps_its_revision() {
 }
 
 #[test]
-fn counts_tell_how_many() {
+fn referrers_are_counted_by_cause() {
     let mut index = References::default();
     namespace(&mut index, "one", "istio.io/rev=a");
     pod(&mut index, ("one", "p"), "", "istio.io/rev=a");
@@ -208,7 +209,7 @@ fn counts_tell_how_many() {
     assert_eq!(index.counts("b"), Counts::default());
 }
 
-/// A small generator: the same seed, the same events.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {

@@ -67,7 +67,7 @@ pub enum Observation {
         labels: Labels,
         /// Its annotations.
         annotations: Labels,
-        /// Whether it `record_success` or failed.
+        /// Whether it succeeded or failed.
         finished: bool,
         /// Whether it is being deleted.
         leaving: bool,
@@ -167,7 +167,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes in what a namespace or a pod says, without a copy of it: the busiest of all events.
+    /// Records a namespace or a pod without copying it, because these are the most frequent events.
     pub fn observe_referrer(&mut self, referrer: Referrer<'_>) -> AffectedSubjects {
         let Referrer::Pod {
             namespace,
@@ -181,7 +181,7 @@ impl Snapshot {
         };
         let shared = workload.map(|key| self.shared_key(key));
         let before = self.workload_of(namespace, name);
-        let names = self.references.upsert(referrer.of(shared.as_ref()));
+        let names = self.references.upsert(referrer.with_workload(shared.as_ref()));
         let after = self.workload_of(namespace, name);
         let mut affected = self.named_subjects(names);
         for key in before.iter().chain(&after) {

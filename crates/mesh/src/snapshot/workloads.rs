@@ -95,7 +95,7 @@ impl Snapshot {
             (Some(_), None) => drop(self.workloads.remove(&key)),
         }
         let mut affected = self.reindex_workload(&key);
-        // A rejection of an older version says nothing about this one.
+        // A failure of an older resource version does not apply to this one.
         if self.indexed_state(&key).is_some() {
             affected.insert(Subject::Workload(key));
         }

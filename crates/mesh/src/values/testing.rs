@@ -1,20 +1,20 @@
-//! Helpers of table tests.
+//! Helpers for table-driven tests.
 
 use mainstay_api::Values;
 
 use crate::Library;
 
-/// A map from JSON text.
+/// Parses a map from JSON.
 pub(crate) fn map(json: &str) -> Values {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))
 }
 
-/// A map as JSON text, its keys in order.
+/// Returns a map as JSON with sorted keys.
 pub(crate) fn shown(values: &Values) -> String {
     serde_json::to_string(&sorted(&serde_json::Value::Object(values.clone()))).unwrap()
 }
 
-/// Another crate of the build may enable insertion order; tests must not depend on it.
+/// Sorts keys explicitly: another crate of the build may enable `preserve_order` of `serde_json`.
 fn sorted(value: &serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(map) => {
@@ -30,7 +30,7 @@ fn sorted(value: &serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// A library of one version with these profiles.
+/// Returns a library with one version and these profiles.
 pub(crate) fn library(version: &str, profiles: &[(&str, &str)]) -> Library {
     let mut library = Library::default();
     let profiles = profiles

@@ -1,4 +1,4 @@
-//! Tests of the whole pipeline: precedence of the steps.
+//! Tests the precedence of the steps in the whole pipeline.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn the_user_wins_over_profiles_and_the_override_over_the_user() {
 }
 
 #[test]
-fn every_step_has_its_place() {
+fn all_steps_contribute_to_the_values() {
     let images = Images {
         istiod: "istiod@sha256:a".into(),
         proxy: "proxy@sha256:b".into(),
@@ -100,7 +100,7 @@ fn every_step_has_its_place() {
 }
 
 #[test]
-fn a_profile_that_is_not_there_fails_the_chain() {
+fn a_missing_profile_is_an_error() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
     let pipeline = Pipeline::new(&settings, &library);

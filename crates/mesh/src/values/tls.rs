@@ -41,7 +41,8 @@ fn takes_min_version(version: &Version) -> bool {
     later || (version.minor() == MIN_VERSION_FLAG && !is_first_pre_release(version))
 }
 
-/// Before 1.29.0 itself: a pre-release of it.
+/// Whether the version is a pre-release of the first minor version with the flag, which sorts below the
+/// release.
 fn is_first_pre_release(version: &Version) -> bool {
     version.to_string().starts_with("1.29.0-")
 }
@@ -163,7 +164,7 @@ mod tests {
         );
     }
 
-    /// User's istiod flags → all flags.
+    /// Checks the resulting flags of istiod for these flags of the user.
     fn check_args(name: &str, profile: &TlsProfile, version: &str, user: &[&str], expected: &[&str]) {
         let mut values = map(&serde_json::json!({"pilot": {"extraContainerArgs": user}}).to_string());
         apply(Some(profile), &version.parse().unwrap(), &mut values);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::values::testing::{map, shown};
 
-    /// Defaults, version, user's values of an Istio and of an `IstioCNI` → both after.
+    /// Checks the values of an Istio and an `IstioCNI`, each given as user's values and expected result.
     fn check(name: &str, defaults: &str, version: &str, istio: (&str, &str), cni: (&str, &str)) {
         let settings = Settings {
             vendor_defaults: serde_json::from_str(defaults).unwrap(),

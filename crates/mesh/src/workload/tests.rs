@@ -1,4 +1,4 @@
-//! Tests of keys, records, rollouts and annotations.
+//! Tests workload keys, migration records, rollouts and annotations.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn rollout(kind: WorkloadKind, json: &Value) -> (bool, bool) {
 }
 
 #[test]
-fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
+fn a_deployment_is_complete_once_its_current_generation_is_available() {
     let deployment = |generation, counts: [i32; 4], reason: &str| {
         let [replicas, updated, ready, available] = counts;
         json!({
@@ -88,12 +88,12 @@ fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
     check(
         deployment(2, [3, 3, 3, 3], "NewReplicaSetAvailable"),
         (true, true),
-        "all there",
+        "all replicas updated and available",
     );
     check(
         deployment(1, [3, 3, 3, 3], "NewReplicaSetAvailable"),
         (false, false),
-        "of the generation before",
+        "status of the previous generation",
     );
     check(
         deployment(2, [4, 3, 4, 4], "ReplicaSetUpdated"),
@@ -118,7 +118,7 @@ fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
     check(
         deployment(2, [3, 3, 2, 2], "NewReplicaSetAvailable"),
         (false, true),
-        "one faltered later",
+        "one became unready after the rollout",
     );
     check(
         deployment(2, [3, 1, 2, 2], "ProgressDeadlineExceeded"),
@@ -128,7 +128,7 @@ fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
 }
 
 #[test]
-fn stateful_and_daemon_sets_are_complete_in_their_own_way() {
+fn stateful_and_daemon_sets_are_complete_once_all_pods_are_updated() {
     let stateful = |current: &str, ready: i32| {
         json!({
             "metadata": {"name": "db", "namespace": "shop", "generation": 1},

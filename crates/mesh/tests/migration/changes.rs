@@ -1,4 +1,4 @@
-//! What happens on the way: workloads that go, pauses, other targets, an operator that has just started.
+//! Changes during a migration: deleted workloads, pauses, new targets and operator restarts.
 
 use mainstay_api::{IstioSpec, MigrationState};
 use mainstay_mesh::snapshot::{Source, SourceState};
@@ -33,7 +33,7 @@ fn a_workload_without_pods_gets_its_label_and_is_done() {
 }
 
 #[test]
-fn a_workload_that_is_deleted_on_its_way_is_nobodys_failure() {
+fn a_workload_deleted_during_its_migration_is_no_failure() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let gone = world.app("shop", "a-gone", "", "");
@@ -44,14 +44,14 @@ fn a_workload_that_is_deleted_on_its_way_is_nobodys_failure() {
     assert_eq!(
         moves(&done),
         [format!("restart Deployment/shop/b-stays on {NEW} in batch 1")],
-        "it takes the free place"
+        "the next workload uses the free capacity"
     );
     finish(&mut world);
     assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
 }
 
 #[test]
-fn moved_workloads_stay_counted_when_they_are_deleted_or_falter_later() {
+fn migrated_workloads_stay_counted_when_deleted_or_unready() {
     let mut world = mesh(batched(2, "30s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let keys: Vec<_> = (0..3)
@@ -66,12 +66,12 @@ fn moved_workloads_stay_counted_when_they_are_deleted_or_falter_later() {
     world.settle();
     assert_eq!(shown(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
     finish(&mut world);
-    // In the end those that are there are counted.
+    // Once the migration has completed, only existing workloads are counted.
     assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
 }
 
 #[test]
-fn pause_starts_nothing_new_and_resume_goes_on() {
+fn a_paused_migration_starts_no_batch_until_resumed() {
     let terms = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "0s"}});
     let mut world = mesh(terms(false));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -97,7 +97,7 @@ fn pause_starts_nothing_new_and_resume_goes_on() {
 }
 
 #[test]
-fn a_new_target_in_the_middle_waits_for_those_under_way() {
+fn a_new_target_waits_for_restarting_workloads() {
     let mut world = World::default();
     world.see(Observation::Source(Source::Workloads, SourceState::Ready));
     let terms = || batched(1, "0s");
@@ -113,12 +113,12 @@ fn a_new_target_in_the_middle_waits_for_those_under_way() {
     assert_eq!(
         moves(&done),
         [format!("relabel namespace shop to {NEW}")],
-        "the first one is still coming up"
+        "the first workload is not ready yet"
     );
     assert_eq!(shown(&world), "InProgress 0+0+0 of 2, batch 0 of 2");
     world.roll(&first);
     let done = world.settle();
-    // It came up with the labels that are there by now, so it needs no second restart.
+    // Its new pods were injected according to the new labels, so it needs no second restart.
     assert_eq!(
         moves(&done),
         [format!("restart Deployment/shop/b on {NEW} in batch 1")]
@@ -131,7 +131,7 @@ fn a_new_target_in_the_middle_waits_for_those_under_way() {
 }
 
 #[test]
-fn an_istio_that_is_deleted_on_the_way_moves_nothing_more() {
+fn a_deleted_istio_migrates_nothing() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let first = world.app("shop", "a", "", "");
@@ -143,7 +143,7 @@ fn an_istio_that_is_deleted_on_the_way_moves_nothing_more() {
 }
 
 #[test]
-fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
+fn a_restarted_operator_continues_the_migration() {
     let terms = || batched(2, "0s");
     let mut world = mesh(terms());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -153,7 +153,7 @@ fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
     istio(&mut world, "v1.29.1", terms());
     let mut restarted = 0;
     let mut touched = std::collections::BTreeMap::<String, usize>::new();
-    // It dies after every single write.
+    // The operator restarts after every single write.
     for _ in 0..400 {
         let subject = world.queue.pop_first();
         let Some(subject) = subject else {
@@ -184,7 +184,7 @@ fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
             *touched.entry(line).or_default() += 1;
         }
         world.execute(&plan);
-        // Looking whether a release is in place is no write, and is done again by every operator.
+        // Comparing an unchanged release writes nothing, and every operator does it after its start.
         let wrote = plan
             .actions()
             .any(|action| !matches!(action, mainstay_mesh::Action::Install(_)));
@@ -220,7 +220,11 @@ fn a_migration_held_past_the_time_of_its_next_batch_waits_for_an_event() {
     wait(&mut world, 60);
     let plan = world.plan(&Subject::istio("default"));
     assert!(plan.is_empty(), "{plan:?}");
-    assert_eq!(plan.requeue, Requeue::OnEvent, "the time has passed");
+    assert_eq!(
+        plan.requeue,
+        Requeue::OnEvent,
+        "the time of the next batch has passed"
+    );
     istio(&mut world, "v1.29.1", paused(false));
     let done = world.settle();
     assert_eq!(

@@ -42,7 +42,7 @@ fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     );
     assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads not ready on "));
     assert_eq!(world.revisions(), [OLD, NEW], "old pods still run there");
-    // It recovers later: then it was moved after all.
+    // A workload that becomes ready after its timeout counts as migrated.
     world.roll(&bad);
     world.settle();
     assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
@@ -60,7 +60,7 @@ fn a_workload_whose_new_pods_are_not_injected_fails() {
     assert_eq!(
         status(&world).state,
         MigrationState::InProgress,
-        "ready is not enough"
+        "a ready workload without a proxy is not migrated"
     );
     wait(&mut world, 300);
     let failure = status(&world).failures.remove(0);
@@ -206,7 +206,7 @@ fn more_rejections_than_a_status_holds_do_not_alternate() {
     assert_eq!(said.len(), 10);
     world.advance(60);
     world.queue.insert(Subject::istio("default"));
-    assert_eq!(world.settle(), Vec::<String>::new(), "nothing new is to be said");
+    assert_eq!(world.settle(), Vec::<String>::new(), "nothing new to report");
     assert_eq!(status(&world).failures, said);
 }
 

@@ -1,4 +1,5 @@
-//! From the change of the version to the end: batches, counts, states, and what people are reported.
+//! The course of a migration from the version change to its end: batches, counts, states, conditions and
+//! events.
 
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, names};
 use mainstay_mesh::snapshot::{Source, SourceState};
@@ -97,7 +98,7 @@ fn workloads_already_on_the_target_are_left_alone() {
 }
 
 #[test]
-fn batches_are_of_the_size_asked_for_and_apart_by_the_delay() {
+fn batches_have_the_configured_size_and_delay() {
     let terms = || batched(3, "30s");
     let mut world = mesh(terms());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -167,7 +168,7 @@ fn the_states_of_a_migration_in_their_order() {
         assert_eq!(begun.start_time.map(Time::timestamp), Some(world.snapshot.now));
         assert_eq!(begun.completion_time, None);
         wait(&mut world, 299);
-        assert_eq!(status(&world), begun, "nothing changes meanwhile");
+        assert_eq!(status(&world), begun, "the status stays unchanged");
         if comes_up {
             roll(&mut world);
         } else {
@@ -181,7 +182,7 @@ fn the_states_of_a_migration_in_their_order() {
             Some(world.snapshot.now)
         );
         wait(&mut world, 3_600);
-        assert_eq!(status(&world), over, "and nothing afterwards");
+        assert_eq!(status(&world), over, "the status stays unchanged afterwards");
     };
     check(true, MigrationState::Completed);
     check(false, MigrationState::Failed);
@@ -238,7 +239,7 @@ fn lower_numbers_move_first_and_batches_do_not_mix_them() {
 }
 
 #[test]
-fn several_old_revisions_end_in_one() {
+fn workloads_of_several_old_revisions_move_to_one() {
     let mut world = World::default();
     world.see(Observation::Source(Source::Workloads, SourceState::Ready));
     let held = || json!({"paused": true, "batched": {"delayBetweenBatches": "0s", "batchSize": 10}});
@@ -290,7 +291,7 @@ fn two_istios_move_their_own_workloads() {
 }
 
 #[test]
-fn without_a_migration_nothing_is_said_of_one() {
+fn without_a_migration_no_progress_is_reported() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "cart", "", "");

@@ -1,4 +1,4 @@
-//! Who is moved by which label, who is left alone, and who says why.
+//! Which labels migrate a workload, and which workloads are skipped with which reason.
 
 use mainstay_api::IstioSpec;
 use mainstay_mesh::Observation;
@@ -13,7 +13,7 @@ use crate::support::workloads::deployment;
 
 #[test]
 fn a_namespace_of_the_default_revision_names_the_new_one_afterwards() {
-    // An Istio that was InPlace leaves a revision `default`; now it keeps one per version.
+    // The revision `default` remains from the time when the update strategy was `InPlace`.
     let mut world = World::default();
     world.see(Observation::Source(Source::Workloads, SourceState::Ready));
     let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
@@ -35,7 +35,7 @@ fn a_namespace_of_the_default_revision_names_the_new_one_afterwards() {
 }
 
 #[test]
-fn a_template_that_asks_for_the_default_revision_names_the_new_one() {
+fn a_template_on_the_default_revision_is_relabelled() {
     let mut world = World::default();
     world.see(Observation::Source(Source::Workloads, SourceState::Ready));
     world.put::<IstioSpec>(
@@ -86,7 +86,7 @@ fn workloads_on_a_tag_are_restarted_once_it_has_moved_and_never_relabelled() {
 }
 
 #[test]
-fn who_is_left_alone_says_so_before_the_tag_has_moved() {
+fn skipped_workloads_are_reported_before_their_tag_moves() {
     let mut world = mesh(batched(1, "0s"));
     world.tag("prod", "Istio", "default");
     world.settle();
@@ -125,7 +125,7 @@ fn a_tag_that_is_pinned_to_an_old_revision_keeps_its_workloads() {
 }
 
 #[test]
-fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
+fn excluded_workloads_are_skipped_with_a_reason() {
     let mut world = mesh(batched(10, "0s"));
     let old = format!("istio.io/rev={OLD}");
     world.namespace("shop", &old);
@@ -163,7 +163,7 @@ fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
     assert_eq!(why(&set), "KindNotSelected");
     assert_eq!(why(&deployment("shop", "opted-out")), "None");
     assert_eq!(world.labels_of("quiet"), old);
-    // A paused one is moved when it is not paused any more.
+    // A paused workload is migrated once it is resumed.
     world.change_workload(&paused, |object| object["spec"]["paused"] = json!(false));
     assert_eq!(
         moves(&world.settle()),
@@ -172,7 +172,7 @@ fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
 }
 
 #[test]
-fn stateful_and_daemon_sets_move_when_asked_for() {
+fn stateful_and_daemon_sets_are_migrated_when_selected() {
     let terms = || json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"], "batched": {"delayBetweenBatches": "0s"}});
     let mut world = mesh(terms());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -198,7 +198,7 @@ fn stateful_and_daemon_sets_move_when_asked_for() {
 }
 
 #[test]
-fn pods_that_no_workload_made_are_named() {
+fn pods_without_a_workload_are_reported() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("batch", "");
     world.pod(
@@ -217,7 +217,7 @@ fn pods_that_no_workload_made_are_named() {
 }
 
 #[test]
-fn a_workload_nothing_asks_a_proxy_for_is_not_robbed_of_it() {
+fn a_workload_without_a_reference_keeps_its_proxy() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let cart = world.app("shop", "cart", "", "");

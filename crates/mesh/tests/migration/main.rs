@@ -1,5 +1,5 @@
-//! Moving workloads to a new revision, by plans alone: the proposal's unit and integration lists, each line a
-//! test.
+//! Workload migration, tested on plans: one test for each entry of the proposal's lists of unit and
+//! integration tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ use support::World;
 const OLD: &str = "default-v1-28-2";
 const NEW: &str = "default-v1-29-1";
 
-/// An Istio that moves workloads, with these settings on top.
+/// Applies an Istio that migrates workloads with these settings.
 fn istio(world: &mut World, version: &str, migration: Value) {
     let mut wanted = json!({"strategy": "Batched"});
     wanted
@@ -42,7 +42,7 @@ fn istio(world: &mut World, version: &str, migration: Value) {
     world.put::<IstioSpec>("default", spec);
 }
 
-/// A mesh on 1.28.2, settled.
+/// Returns a world with an Istio at 1.28.2, fully reconciled.
 fn mesh(migration: Value) -> World {
     let mut world = World::default();
     world.see(Observation::Source(Source::Workloads, SourceState::Ready));
@@ -91,7 +91,7 @@ fn condition(world: &World) -> String {
     )
 }
 
-/// The moves among what was done.
+/// Returns the executed actions that restart workloads or relabel namespaces.
 fn moves(done: &[String]) -> Vec<&str> {
     let word = |line: &&str| line.contains(": relabel ") || line.contains(": restart ");
     let lines = done.iter().map(String::as_str).filter(word);
@@ -107,7 +107,7 @@ fn events(done: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Everything that is moving comes up.
+/// Completes the rollout of every restarted workload.
 fn roll(world: &mut World) -> Vec<String> {
     let now = world.snapshot.now;
     let index = world.snapshot.migration_index("default").unwrap();
@@ -127,7 +127,7 @@ fn wait(world: &mut World, seconds: i64) -> Vec<String> {
     world.settle()
 }
 
-/// Rolls and waits until it is over.
+/// Completes rollouts and advances the clock until the migration has ended.
 fn finish(world: &mut World) {
     for _ in 0..100 {
         roll(world);
@@ -136,5 +136,5 @@ fn finish(world: &mut World) {
             return;
         }
     }
-    panic!("no end: {}", shown(world));
+    panic!("the migration does not end: {}", shown(world));
 }

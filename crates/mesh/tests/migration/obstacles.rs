@@ -137,14 +137,14 @@ fn a_retry_restarts_a_workload_whose_pods_were_not_injected() {
     assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 2 of 2");
     roll(&mut world);
     assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 2 of 2");
-    // A retry of what is migrated restarts nothing.
+    // A retry of a migrated workload restarts nothing.
     world.change_workload(&cart, |object| {
         object["metadata"]["annotations"] = json!({"sailoperator.io/migration": "retry"});
     });
     assert_eq!(moves(&world.settle()), Vec::<&str>::new());
 }
 
-/// The number of batches in the status is the number of batches so far and those of the plan.
+/// Checks that the number of batches in the status is the number of past batches plus the planned ones.
 fn check_totals(world: &World) {
     let istio = world.snapshot.istios().get("default").unwrap();
     let planned = preview(&world.snapshot, istio).unwrap().batches.len();
@@ -164,7 +164,7 @@ fn totals_match_the_plan_when_workloads_are_added() {
     let mut world = mesh(batched(2, "30s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     apps(&mut world, 3);
-    // These wait for their tag, two of them with a priority of their own.
+    // These wait for their tag, two of them with a different priority.
     world.namespace("tagged", "istio.io/rev=default");
     for (name, batch) in [("a", "0"), ("b", "7"), ("c", "7")] {
         world.app(
@@ -233,7 +233,7 @@ fn a_revert_counts_only_workloads_that_moved() {
     upgrade(&mut world, batched(1, "0s"));
     finish(&mut world);
     assert_eq!(shown(&world), "Completed 4+0+0 of 4, batch 4 of 4");
-    // On to another version, half of the way, and back.
+    // Migrate half of the workloads to another version, then revert.
     istio(&mut world, "v1.27.9", batched(1, "0s"));
     world.settle();
     roll(&mut world);

@@ -1,4 +1,4 @@
-//! What the settings mean, and what is made of those that mean nothing.
+//! Effects of the migration settings, and how invalid settings are handled.
 
 use mainstay_mesh::Subject;
 use serde_json::{Value, json};
@@ -7,9 +7,8 @@ use super::{NEW, OLD, batched, condition, istio, mesh, moves, roll, shown, upgra
 use crate::support::World;
 
 #[test]
-fn the_decision_matrix_of_the_highest_version() {
-    // The two versions a world has charts of: an update that stays within, and one that goes beyond. Row by
-    // row it is asked in `terms`.
+fn the_maximum_version_limits_the_migration() {
+    // An upgrade from `OLD` to `NEW` with different maximum versions.
     let check = |maximum: Option<&str>, migrates: bool| {
         let mut terms = batched(1, "0s");
         if let Some(maximum) = maximum {
@@ -93,7 +92,7 @@ fn invalid_settings_migrate_nothing() {
             condition(&world),
             format!("False InvalidMigrationSettings: {expected}")
         );
-        assert_eq!(world.revisions(), [OLD, NEW], "everything else goes on");
+        assert_eq!(world.revisions(), [OLD, NEW], "everything else is reconciled");
     };
     check(
         json!({"batched": {"batchSize": 0}}),

@@ -1,5 +1,5 @@
-//! The least executor: carries a plan out on a [`World`] as an API server would, and says no to what is about
-//! another version.
+//! A minimal executor: applies plans to a [`World`] as an API server would, and rejects writes with an
+//! outdated precondition.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Stored, World};
 
 impl World {
-    /// Carries a plan out.
+    /// Executes a plan.
     pub fn execute(&mut self, plan: &Plan) {
         for step in &plan.steps {
             self.done
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// Every write is about the version that is there.
+    /// Asserts that a precondition matches the current version of its object.
     fn check(&self, seen: &Precondition) {
         let (uid, version) = match &seen.subject {
             Subject::Namespace(name) => {
@@ -98,7 +98,7 @@ impl World {
             subject => {
                 let metadata = self
                     .metadata(subject)
-                    .unwrap_or_else(|| panic!("{subject} is gone"));
+                    .unwrap_or_else(|| panic!("{subject} does not exist"));
                 (metadata.uid, metadata.resource_version)
             }
         };
@@ -111,15 +111,15 @@ impl World {
     }
 
     fn metadata(&self, subject: &Subject) -> Option<ObjectMeta> {
-        fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Option<ObjectMeta> {
+        fn metadata_in<S: Kind>(objects: &Objects<S>, name: &str) -> Option<ObjectMeta> {
             objects.get(name).map(|object| object.metadata.clone())
         }
         match subject {
-            Subject::Object(ObjectKind::Istio, name) => of(self.snapshot.istios(), name),
-            Subject::Object(ObjectKind::IstioRevision, name) => of(self.snapshot.revisions(), name),
-            Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
-            Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
-            Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
+            Subject::Object(ObjectKind::Istio, name) => metadata_in(self.snapshot.istios(), name),
+            Subject::Object(ObjectKind::IstioRevision, name) => metadata_in(self.snapshot.revisions(), name),
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => metadata_in(self.snapshot.tags(), name),
+            Subject::Object(ObjectKind::IstioCni, name) => metadata_in(self.snapshot.cnis(), name),
+            Subject::Object(ObjectKind::ZTunnel, name) => metadata_in(self.snapshot.ztunnels(), name),
             Subject::Webhook(name) => self
                 .snapshot
                 .webhook(name)
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// What a release brings, as far as readiness goes.
+    /// Creates the objects of a release that readiness depends on.
     fn install(&mut self, release: &Arc<Release>) {
         self.see(Observation::Release(
             release.key.clone(),

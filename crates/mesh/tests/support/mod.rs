@@ -1,7 +1,7 @@
-//! A world for tests: a snapshot, and the least executor that carries plans out as an API server would. No
-//! clock, no chance.
+//! A simulated cluster for tests: a snapshot, and a minimal executor that applies plans as an API server
+//! would. Deterministic, with a manual clock.
 
-#![allow(dead_code, reason = "every test file uses its own share")]
+#![allow(dead_code, reason = "no test file uses every helper")]
 #![allow(unreachable_pub, reason = "a module of each test, not a crate")]
 #![allow(
     clippy::missing_panics_doc,
@@ -29,20 +29,20 @@ use mainstay_mesh::{
 };
 use serde_json::{Value, json};
 
-/// A whole cluster, as far as plans can tell.
+/// A cluster with everything that plans depend on.
 #[derive(Clone, Debug)]
 pub struct World {
     pub snapshot: Snapshot,
     pub queue: BTreeSet<Subject>,
-    /// What was done, one line per action.
+    /// Executed actions, one line each.
     pub done: Vec<String>,
-    /// Whether what is installed becomes ready by itself.
+    /// Whether installed releases become ready immediately.
     pub ready: bool,
     serial: u64,
     /// Workloads as the API server holds them.
     pub workloads: BTreeMap<WorkloadKey, Value>,
-    /// The last word of whatever a snapshot cannot be asked for: namespaces, pods, Deployments, `DaemonSets`,
-    /// webhooks, sources.
+    /// Last observation of everything that cannot be read back from a snapshot: namespaces, pods,
+    /// Deployments, `DaemonSets`, webhooks and sources.
     last: BTreeMap<String, Observation>,
 }
 
@@ -82,7 +82,7 @@ impl Default for World {
 }
 
 impl World {
-    /// With these settings, four namespaces and nothing else.
+    /// Returns a world with these settings and four namespaces.
     pub fn with(settings: Settings) -> Self {
         let now = Timestamp::from_second(START).unwrap();
         let mut world = Self {
@@ -130,7 +130,7 @@ impl World {
         self.last.insert(key, seen.clone());
     }
 
-    /// The same cluster seen by an operator that has only just started: it remembers nothing.
+    /// Returns the same cluster as observed by an operator that has just started.
     pub fn restarted(&self) -> Self {
         let (now, settings, library) = (
             self.snapshot.now,
@@ -198,7 +198,7 @@ impl World {
         )))
     }
 
-    /// A source cannot be read.
+    /// Makes a source unreadable.
     pub fn blind(&mut self, source: Source, error: &str) {
         self.see(Observation::Source(source, SourceState::Failing(error.into())));
     }
@@ -216,7 +216,7 @@ impl World {
         self.serial
     }
 
-    /// As a user applies an object: one that exists keeps everything but its spec.
+    /// Applies an object as a user would: an existing one keeps everything but its spec.
     pub fn put<S: Kind + Stored>(&mut self, name: &str, spec: Value) -> Resource<S> {
         let spec: S = serde_json::from_value(spec).unwrap();
         let version = self.fresh();
@@ -240,7 +240,7 @@ impl World {
         self.store(object)
     }
 
-    /// Puts an object as it is, with a new version.
+    /// Stores an object unchanged except for a new resource version.
     pub fn store<S: Kind + Stored>(&mut self, mut object: Resource<S>) -> Resource<S> {
         object.metadata.resource_version = self.fresh().to_string();
         self.see(S::seen(object.clone()));
@@ -256,7 +256,8 @@ impl World {
         self.store(object);
     }
 
-    /// As a user deletes an object: finalizers keep it, and what it owned goes with it.
+    /// Deletes an object as a user would: it remains while it has finalizers, and objects it owns are
+    /// garbage-collected.
     pub fn delete<S: Kind + Stored>(&mut self, name: &str) {
         let Some(object) = S::all(&self.snapshot).get(name).cloned() else {
             return;
@@ -272,7 +273,7 @@ impl World {
         }
     }
 
-    /// The garbage collector: objects whose owner is gone.
+    /// Deletes the objects whose owner was deleted, as the garbage collector does.
     fn collect(&mut self, uid: &str) {
         let revisions: Vec<String> = self
             .snapshot
@@ -329,12 +330,12 @@ impl World {
             self.execute(&plan);
         }
         panic!(
-            "no end in sight: {:#?}",
+            "does not converge: {:#?}",
             &self.done[self.done.len().saturating_sub(20)..]
         );
     }
 
-    /// As [`World::settle`], and then looks at everything once more: nothing may be left to do.
+    /// As [`World::settle`]; then plans every subject once more and asserts that no plan has steps.
     pub fn settle_for_good(&mut self) -> Vec<String> {
         let done = self.settle();
         for subject in self.snapshot.subjects() {
@@ -358,19 +359,21 @@ impl World {
         self.see(Observation::DaemonSet(namespace.into(), name.into(), Some(fact)));
     }
 
-    /// The state and the conditions of an object, one per line.
+    /// Returns the state and the conditions of an object, one per line.
     pub fn conditions(&self, subject: &Subject) -> Vec<String> {
-        fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Vec<String> {
+        fn conditions_in<S: Kind>(objects: &Objects<S>, name: &str) -> Vec<String> {
             let status = &objects.get(name).unwrap_or_else(|| panic!("no {name}")).status;
             let state = format!("state={}", status.state());
             [state].into_iter().chain(shown(status.conditions())).collect()
         }
         match subject {
-            Subject::Object(ObjectKind::Istio, name) => of(self.snapshot.istios(), name),
-            Subject::Object(ObjectKind::IstioRevision, name) => of(self.snapshot.revisions(), name),
-            Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
-            Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
-            Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
+            Subject::Object(ObjectKind::Istio, name) => conditions_in(self.snapshot.istios(), name),
+            Subject::Object(ObjectKind::IstioRevision, name) => {
+                conditions_in(self.snapshot.revisions(), name)
+            }
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => conditions_in(self.snapshot.tags(), name),
+            Subject::Object(ObjectKind::IstioCni, name) => conditions_in(self.snapshot.cnis(), name),
+            Subject::Object(ObjectKind::ZTunnel, name) => conditions_in(self.snapshot.ztunnels(), name),
             Subject::Webhook(_) | Subject::Namespace(_) | Subject::Workload(_) => Vec::new(),
         }
     }
@@ -384,7 +387,7 @@ impl World {
     }
 }
 
-/// Kinds a world can hold.
+/// Kinds of objects that a world stores.
 pub trait Stored: Kind {
     fn all(snapshot: &Snapshot) -> &Objects<Self>;
     fn seen(object: Resource<Self>) -> Observation;
@@ -411,13 +414,13 @@ stored! {
     ZTunnelSpec ztunnels ZTunnel;
 }
 
-/// Labels from `a=b c=d`.
+/// Parses labels from `a=b c=d`.
 pub fn pairs(text: &str) -> Labels {
     let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
     pairs.map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// `Ready=False/IstiodNotReady: why`.
+/// Formats conditions as `Ready=False/IstiodNotReady: message`.
 pub fn shown(conditions: &Conditions) -> Vec<String> {
     conditions.0.iter().map(show).collect()
 }
@@ -431,7 +434,7 @@ pub fn show(condition: &Condition) -> String {
     }
 }
 
-/// One condition a plan would write; what is there if it writes none.
+/// Returns a condition as the plan would write it, or the current one if the plan writes no status.
 pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> String {
     let plan = world.plan(subject);
     let conditions = match plan.status() {
@@ -445,12 +448,12 @@ pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> Stri
     show(&conditions.get(kind))
 }
 
-/// The actions of a plan, one per line.
+/// Returns the actions of a plan, one per line.
 pub fn actions(plan: &Plan) -> Vec<String> {
     plan.actions().map(ToString::to_string).collect()
 }
 
-/// Values a revision of this name must have.
+/// Returns the values that a revision of this name requires.
 pub fn plane(name: &str) -> Value {
     let revision = if name == "default" { "" } else { name };
     json!({"version": "v1.29.1", "namespace": "istio-system", "values": {"revision": revision, "global": {"istioNamespace": "istio-system"}}})

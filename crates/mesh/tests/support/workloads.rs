@@ -1,4 +1,4 @@
-//! Workloads of a world: made, moved and rolled out as a cluster would do it, injection included.
+//! Workloads of a world: created, restarted, rolled out and injected as in a cluster.
 
 #![allow(
     clippy::expect_used,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{World, pairs};
 
-/// How many pods a workload has.
+/// Number of pods of each workload.
 pub const REPLICAS: i64 = 2;
 
 pub fn deployment(namespace: &str, name: &str) -> WorkloadKey {
@@ -24,12 +24,12 @@ pub fn deployment(namespace: &str, name: &str) -> WorkloadKey {
 }
 
 impl World {
-    /// A Deployment with its pods running, injected by whatever its labels lead to.
+    /// Adds a Deployment whose pods run and are injected according to the current labels.
     pub fn app(&mut self, namespace: &str, name: &str, template: &str, annotations: &str) -> WorkloadKey {
         self.workload(deployment(namespace, name), template, annotations)
     }
 
-    /// A workload of any kind, up and running.
+    /// Adds a running workload of any kind.
     pub fn workload(&mut self, key: WorkloadKey, template: &str, annotations: &str) -> WorkloadKey {
         let object = json!({
             "metadata": {"name": key.name(), "namespace": key.namespace(), "uid": format!("uid-{key}"), "generation": 1,
@@ -42,7 +42,7 @@ impl World {
         key
     }
 
-    /// Changes a workload as its owner would.
+    /// Edits a workload as its owner would.
     pub fn change_workload(&mut self, key: &WorkloadKey, edit: impl FnOnce(&mut Value)) {
         let version = self.fresh();
         let Some(object) = self.workloads.get_mut(key) else {
@@ -62,21 +62,22 @@ impl World {
         }
     }
 
-    /// The rollout of a workload succeeds: every pod is new, ready, and injected by whatever is asked for
-    /// now.
+    /// Completes the rollout of a workload: every pod is new, ready, and injected according to the current
+    /// labels.
     pub fn roll(&mut self, key: &WorkloadKey) {
         let revision = self.injector_for(key);
         self.replace_pods(key, revision.as_deref());
         self.finish_rollout(key);
     }
 
-    /// The new pods come up without a proxy.
+    /// Completes the rollout of a workload with pods that have no proxy.
     pub fn roll_uninjected(&mut self, key: &WorkloadKey) {
         self.replace_pods(key, None);
         self.finish_rollout(key);
     }
 
-    /// Half of the pods come up on the new template and are not ready; the old ones keep running.
+    /// Stalls the rollout of a workload: half of the pods are of the new template and not ready, the old ones
+    /// keep running.
     pub fn stall(&mut self, key: &WorkloadKey) {
         self.change_workload(key, |object| {
             let generation = object["metadata"]["generation"].clone();
@@ -132,8 +133,8 @@ impl World {
         serde_json::from_value(labels.clone()).expect("labels")
     }
 
-    /// Who injects the pods of a workload now: what its namespace chooses, else what its template asks for,
-    /// through tags.
+    /// Returns the revision that injects new pods of a workload: the one its namespace selects, else the one
+    /// its template requests, with tags resolved.
     fn injector_for(&self, key: &WorkloadKey) -> Option<String> {
         let template = self.template(key);
         let references = self.snapshot.references();
@@ -192,7 +193,7 @@ impl World {
         });
     }
 
-    /// The labels of a namespace as `key=value`, in order.
+    /// Returns the labels of a namespace as `key=value`, sorted.
     pub fn labels_of(&self, namespace: &str) -> String {
         match self.last.get(&format!("namespace/{namespace}")) {
             Some(Observation::Namespace { labels, .. }) => {

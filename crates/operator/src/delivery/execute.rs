@@ -47,7 +47,7 @@ enum Failure {
     Stale,
     /// The cluster does not respond, or rejects the credential.
     Unreachable,
-    /// Anything else.
+    /// Any other error.
     Rejected,
 }
 
@@ -135,7 +135,7 @@ impl Executor {
         false
     }
 
-    /// Opens the circuit breaker of a cluster, and lets its link probe it.
+    /// Opens the circuit breaker of a cluster, and requests a probe from its link.
     fn report_unreachable(&self, key: &ClusterKey, error: &WriteError, now: Timestamp) {
         let reason = if error.code == 401 {
             Reason::CredentialRejected

@@ -1,5 +1,5 @@
-//! Everything that the delivery controllers know: a synchronous data structure fed by watch events and by the
-//! responses to our own writes. It needs no runtime.
+//! The observed state of the delivery controllers: a synchronous data structure that is updated by watch
+//! events and by the responses to our own writes. It needs no runtime.
 //!
 //! ```text
 //! observe_host(), observe_object(), set_link() ──▶ Index ──start_next(), snapshot()──▶ plans
@@ -91,7 +91,7 @@ pub(crate) struct Index {
     pub(crate) queue: Queue,
 }
 
-/// Due at once.
+/// A time in the past, at which a subject is due immediately.
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// Measurements older than this are dropped even if no status counts them.
@@ -122,7 +122,7 @@ impl Index {
             text(object, "/metadata/namespace"),
             text(object, "/metadata/name"),
         );
-        // What it referred to is still known here.
+        // Before the removal, because the references of the object are needed.
         self.host_changed(kind, &name);
         let uid = text(object, "/metadata/uid");
         match kind {
@@ -275,7 +275,7 @@ impl Index {
         }
     }
 
-    /// Forgets a cluster whose Cluster object is gone.
+    /// Removes the state of a cluster whose Cluster object was deleted.
     pub(crate) fn drop_link(&mut self, key: &ClusterKey) {
         self.links.remove(key);
         if let ClusterKey::Remote(name) = key {
@@ -333,8 +333,8 @@ impl Index {
         }
     }
 
-    /// Requires the kinds of a plan's objects to be watched and compares known objects with what they should
-    /// be. Returns whether the plan must be made again: a kind is not listed yet, or drift was found.
+    /// Requires the kinds of a plan's objects to be watched, and compares known objects with the desired
+    /// ones. Returns whether to plan again, because a kind is not listed yet or drift was found.
     pub(crate) fn note_plan(&mut self, name: &Name, plan: &Plan) -> bool {
         let owner = self
             .deployments
@@ -375,8 +375,8 @@ impl Index {
         self.queue.enqueue(Subject::Deployment(name.clone()), until);
     }
 
-    /// Forgets failures in clusters that have no steps left: the failed write may have been executed. Returns
-    /// whether there were any.
+    /// Clears the failures in clusters that have no steps left: a failed write may have been executed.
+    /// Returns whether there were any.
     pub(crate) fn clear_resolved_failures(&mut self, name: &Name, plan: &Plan) -> bool {
         let before = self.failures.len();
         self.failures

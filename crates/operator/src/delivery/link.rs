@@ -37,7 +37,7 @@ const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Age at which a list is repeated with the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
-/// Objects with our label.
+/// Selects objects with our label.
 const SELECTOR: &str = "labelSelector=delivery.mainstay.dev%2Fdeployment&";
 
 /// Creates clients for other clusters.
@@ -233,7 +233,7 @@ impl LinkTask {
         Ok(())
     }
 
-    /// Reads objects of others whose names we need: no watch reports them.
+    /// Reads objects of other owners whose names we need, because no watch reports them.
     async fn refresh_foreign(&self, writer: &Writer) {
         let shared = &self.context.shared;
         let foreign = shared.with(|index| index.cluster_mut(&self.cluster).foreign());
@@ -313,7 +313,7 @@ async fn follow_types(
     Ok(())
 }
 
-/// Of another cluster only the namespace of its Cluster object is read.
+/// Returns the path of a collection. In another cluster, only the namespace of the Cluster object is read.
 fn collection_path(cluster: &ClusterKey, kind: &ObjectType, plural: &str) -> String {
     match cluster {
         ClusterKey::Host => format!("{}/{plural}", kind.root()),

@@ -1,4 +1,4 @@
-//! Names of what the delivery controllers work on.
+//! Names of objects, subjects, clusters and kinds of the delivery controllers.
 
 use std::fmt;
 
@@ -99,7 +99,7 @@ impl fmt::Display for ClusterKey {
 pub struct ObjectType {
     /// Group and version.
     pub api_version: String,
-    /// Kind.
+    /// The kind.
     pub kind: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reads what the planner needs from live objects, and builds the bodies of applies.
+//! Extracts the fields that the planner needs from live objects, and builds the bodies of applies.
 
 use mainstay_api::OwnerReference;
 use mainstay_api::delivery::{DEPLOYMENT_LABEL, MANIFEST_HASH, REVISION_LABEL};
@@ -52,7 +52,7 @@ pub(crate) fn object_key(kind: &ObjectType, object: &Value) -> ObjectKey {
     }
 }
 
-/// Returns what the planner needs of an object. Drift is not known yet.
+/// Returns the fields of an object that the planner needs. Drift is not known yet.
 pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
     let label = |name| entry(object, "/metadata/labels", name).map(str::to_owned);
     let mut observed = Observed {
@@ -119,8 +119,8 @@ pub(crate) fn apply_body(
     body
 }
 
-/// Returns the replicas of a workload if our last apply set them and no one changed them since. An apply
-/// without them would remove the field, and the default is 1.
+/// Returns the replicas of a workload if our last apply set them and no other client has changed them since.
+/// An apply without them would remove the field, and the default is 1.
 pub(crate) fn applied_replicas(live: &Value) -> Option<u64> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let is_ours = |entry: &&Value| {

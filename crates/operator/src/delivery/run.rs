@@ -37,7 +37,7 @@ mod subjects;
 
 /// Maximum time between two iterations of the loop.
 const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Time between two checks whether this process may write, while it may not.
+/// Interval at which a process that may not write checks whether it may.
 const FENCED_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two checks whether the definitions are installed.
 const DEFINITIONS_INTERVAL: Duration = Duration::from_mins(1);
@@ -175,7 +175,7 @@ fn start_watches(client: &Client, shared: &Arc<Shared>) -> JoinSet<()> {
     watches
 }
 
-/// A link, and what it was last asked to check.
+/// A link and the input of its last check.
 struct KeptLink {
     _task: RunningLink,
     /// Generation of the Cluster object, and number of kinds to watch.
@@ -191,7 +191,7 @@ struct Loop {
     _watches: JoinSet<()>,
 }
 
-/// A subject that was executed.
+/// The result of a reconciliation.
 struct Finished {
     subject: Subject,
     outcome: Outcome,
@@ -324,8 +324,8 @@ async fn reconcile(executor: &Executor, subject: Subject) -> Finished {
     }
 }
 
-/// Plans a deployment, or returns `None` if it is gone or something it depends on was not read yet; that is
-/// an event then.
+/// Plans a deployment. Returns `None` if it was deleted, or if something it depends on was not read yet: the
+/// event of that object enqueues the deployment.
 fn plan_deployment(
     shared: &Shared,
     name: &Name,

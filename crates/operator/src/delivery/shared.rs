@@ -88,13 +88,13 @@ impl Shared {
         writers.get(cluster).cloned()
     }
 
-    /// Returns the notification that asks the link of a cluster to check it.
+    /// Returns the notification by which a check of a cluster is requested from its link.
     pub(crate) fn check_signal(&self, cluster: &ClusterKey) -> Arc<Notify> {
         let mut check_signals = self.check_signals.lock().unwrap_or_else(PoisonError::into_inner);
         check_signals.entry(cluster.clone()).or_default().clone()
     }
 
-    /// Lets the link of a cluster check it now.
+    /// Requests an immediate check of a cluster from its link.
     pub(crate) fn request_check(&self, cluster: &ClusterKey) {
         self.check_signal(cluster).notify_one();
     }

@@ -1,4 +1,4 @@
-//! What the controller has observed: the resources, and a fingerprint of every owned object.
+//! The observed state of the controller: the resources, and a fingerprint of every owned object.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,8 @@ impl Index {
         self.enqueue_all(now);
     }
 
-    /// A change of one resource may give a revision or the shared objects to another one.
+    /// Enqueues every resource, because a change of one may transfer a revision or the shared objects to
+    /// another.
     fn enqueue_all(&mut self, now: Timestamp) {
         for name in self.operators.keys() {
             self.queue.enqueue(name.clone(), now);
@@ -186,7 +187,7 @@ impl Index {
     }
 }
 
-/// Whether a change concerns the controller. It writes the status itself.
+/// Whether a change must be reconciled. Status changes are not: the controller writes the status itself.
 fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
     let key = |one: &IstioOperator| {
         (
@@ -218,8 +219,8 @@ fn owner(object: &Value) -> Name {
     Name::new(label(OWNER_NAMESPACE), label(OWNER_NAME))
 }
 
-/// Hashes what the controller writes and whether the object is ready, without anything else that changes by
-/// itself.
+/// Hashes the fields that the controller writes, and whether the object is ready. Other fields are ignored,
+/// because they change by themselves.
 fn fingerprint(kind: &str, object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     let fields = object.as_object().into_iter().flatten();
@@ -299,6 +300,6 @@ mod tests {
         assert_eq!(observe(&deployment(1, 2)), 0, "only its status");
         assert_eq!(observe(&deployment(2, 2)), 1, "drift");
         index.finish_object_list(&key.0, &BTreeSet::new(), NOW);
-        assert_eq!(drain(&mut index), 1, "gone");
+        assert_eq!(drain(&mut index), 1, "deleted");
     }
 }

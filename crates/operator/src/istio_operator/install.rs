@@ -54,9 +54,9 @@ pub(super) struct Reconciler {
     pub(super) new_kinds: Mutex<Vec<ServedKind>>,
 }
 
-/// What a failed step leads to.
+/// Why a step failed.
 pub(super) enum Failure {
-    /// A situation that the status describes.
+    /// The failure is reported in the status.
     Situation(Situation),
     /// A call failed; the status does not change.
     Call(String),
@@ -126,7 +126,7 @@ impl Reconciler {
         };
         let is_invalid = matches!(situation, Situation::Invalid(_));
         match self.write_status(operator, situation, String::new()).await {
-            // Only a change of the resource can help.
+            // Retrying is useless until the resource changes.
             Ok(()) if is_invalid => Next::OnEvent,
             Ok(()) => Next::Backoff(message),
             Err(error) => Next::Backoff(error.message),

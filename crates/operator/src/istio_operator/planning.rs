@@ -18,7 +18,7 @@ pub(super) struct PlanKey {
     pub(super) writes_shared: bool,
 }
 
-/// A plan and what it was made from.
+/// A plan and its input.
 #[derive(Clone, Debug)]
 pub(super) struct CachedPlan {
     pub(super) key: PlanKey,

@@ -111,14 +111,14 @@ impl ResourceWriter {
         Ok(())
     }
 
-    /// Stores a response. A resource without finalizers whose deletion was requested is gone.
+    /// Stores a response. A resource that is being deleted and has no finalizers left is removed.
     fn observe(&self, object: Value) {
         let now = self.shared.now();
         let is_deleting = object.pointer("/metadata/deletionTimestamp").is_some();
         let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let is_gone = is_deleting && finalizers.is_none_or(Vec::is_empty);
+        let is_deleted = is_deleting && finalizers.is_none_or(Vec::is_empty);
         self.shared.with(|index| {
-            if is_gone {
+            if is_deleted {
                 let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
                 index.remove(&name(&object), uid.unwrap_or_default(), now);
             } else {

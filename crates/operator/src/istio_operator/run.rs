@@ -31,15 +31,15 @@ use crate::watch::{Target, follow_forever};
 
 /// Maximum time between two iterations of the loop.
 const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Time between two checks whether this process may write, while it may not.
+/// Interval at which a process that may not write checks whether it may.
 const FENCED_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two checks whether the definition is installed.
 const DEFINITION_INTERVAL: Duration = Duration::from_mins(1);
 /// Age at which a list of resources is repeated with the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
-/// The same for owned objects, which are larger.
+/// Age at which a list of owned objects, which are larger, is repeated with the next watch.
 const MAX_OBJECT_LIST_AGE: Duration = Duration::from_mins(10);
-/// Selects objects of resources.
+/// Selects objects that a resource owns.
 const OWNED: &str = "labelSelector=install.operator.istio.io%2Fowning-resource&";
 
 /// Options of the controller.

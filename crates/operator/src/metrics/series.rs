@@ -52,7 +52,7 @@ impl Row {
 /// Prefix of every name.
 const PREFIX: &str = "mainstay";
 
-/// Registers metrics and remembers them.
+/// Registers metrics and keeps a list of them.
 pub(super) struct Table {
     pub(super) registry: Registry,
     pub(super) rows: Vec<Row>,

@@ -182,7 +182,7 @@ fn every_listed_metric_is_exported() {
         }
     }
     let help = text.lines().filter(|line| line.starts_with("# HELP")).count();
-    assert_eq!(help, metrics.rows().len(), "no metric that is not listed");
+    assert_eq!(help, metrics.rows().len(), "every exported metric is listed");
 }
 
 const DASHBOARD: &str = include_str!("../../../../deploy/monitoring/dashboard.json");

@@ -137,7 +137,7 @@ async fn failed_requests_have_an_error() {
 }
 
 #[tokio::test]
-async fn only_that_bundle_and_that_name_are_trusted() {
+async fn only_the_given_bundle_and_host_name_are_trusted() {
     let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
     let (address, _) = start(ok, HOST).await;
     let (_, other) = server_config(HOST);

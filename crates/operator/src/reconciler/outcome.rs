@@ -41,7 +41,7 @@ pub struct StepFailure {
     /// The server's message, which may quote values: for the status of the object that holds them, not for
     /// logs.
     pub message: String,
-    /// Minimum delay before a retry, if the server asked for one.
+    /// Minimum delay before a retry, if the server requested one.
     pub retry_after: Option<Duration>,
     /// Whether the step panicked.
     pub panicked: bool,
@@ -76,7 +76,7 @@ impl StepFailure {
         }
     }
 
-    /// Whether another writer was faster: the plan was made from an outdated object.
+    /// Whether the write conflicted with another writer: the plan was made from an outdated object.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.class == ErrorClass::Conflict
@@ -132,8 +132,8 @@ impl Reconciler {
         *conflicts <= MAX_CONFLICTS
     }
 
-    /// Resets the back-off of a subject because its object was changed. While a plan for it is executing,
-    /// that waits for the outcome.
+    /// Resets the back-off of a subject because its object was changed. While a plan for it is executing, the
+    /// reset is deferred until the plan has ended.
     pub(super) fn note_change(&mut self, subject: &Subject) {
         if self.queue.is_running(subject) {
             self.changed_while_running.insert(subject.clone());
@@ -142,7 +142,7 @@ impl Reconciler {
         }
     }
 
-    /// Forgets the failure and the back-off of a subject whose object was changed.
+    /// Clears the failure and the back-off of a subject whose object was changed.
     fn reset_failure(&mut self, subject: &Subject) {
         self.last_steps.remove(subject);
         self.conflicts.remove(subject);

@@ -58,7 +58,7 @@ impl Reconciler {
         self.live.extract(desired)
     }
 
-    /// Returns the rendered objects if this very release was installed last.
+    /// Returns the rendered objects if exactly this release was installed last.
     #[must_use]
     pub fn rendered(&self, release: &Release) -> Option<Arc<Desired>> {
         let installed = self.installed.get(&release.key)?;
@@ -126,7 +126,7 @@ impl Reconciler {
         }
     }
 
-    /// Forgets the releases of a deleted owner.
+    /// Removes the releases of a deleted owner.
     pub(super) fn forget_releases(&mut self, owner: &str) {
         self.installed.retain(|key, _| key.owner != owner);
     }
@@ -150,7 +150,8 @@ impl Reconciler {
         }
     }
 
-    /// Updates the releases of a deleted object: one may have drifted, or its uninstallation may be complete.
+    /// Updates the releases of a deleted object: a release may have drifted, or its uninstallation may be
+    /// complete.
     fn record_loss(&mut self, id: &ObjectId) {
         self.mark_drifted(id, |installed| installed.desired.drift(id, None));
         let facts = self.owners().into_iter().flat_map(|owner| {

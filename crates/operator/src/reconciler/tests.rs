@@ -120,7 +120,11 @@ fn a_subject_has_at_most_one_running_plan() {
         "another subject may run"
     );
     observe(&mut reconciler, istio("c", 4));
-    assert_eq!(describe_next(&mut reconciler, at(0)), "-", "but not a third one");
+    assert_eq!(
+        describe_next(&mut reconciler, at(0)),
+        "-",
+        "the maximum of two plans is running"
+    );
 }
 
 /// Returns the object with the status that a plan writes.
@@ -286,10 +290,10 @@ fn a_requeue_time_in_the_past_is_delayed() {
     reconciler.queue.enqueue(subject);
     assert!(reconciler.queue.take(at(5)).is_some());
     reconciler.settle(&idle, at(5));
-    assert_eq!(describe_next(&mut reconciler, at(5)), "-", "not at once");
+    assert_eq!(describe_next(&mut reconciler, at(5)), "-", "not due immediately");
     assert!(
         reconciler.next_due() > at(5) && reconciler.next_due() < at(6),
-        "but soon"
+        "due after a delay"
     );
 }
 
@@ -331,7 +335,7 @@ fn an_object_missing_from_one_list_returns_with_the_next() {
 }
 
 #[test]
-fn an_unanswered_write_counts_as_rejected_only_after_a_long_back_off() {
+fn a_write_without_a_response_counts_as_rejected_only_after_a_long_back_off() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
     let subject = Subject::Object(ObjectKind::Istio, "a".into());

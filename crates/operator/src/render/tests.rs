@@ -85,8 +85,8 @@ fn render_embedded(release: &Release) -> Result<Vec<Value>, RenderError> {
     Renderer::for_version(catalog, "v1.36.4").render(release)
 }
 
-/// Ends the chart's own document after the arguments of its container, and adds another object that takes the
-/// rest of the template.
+/// Returns a value that ends the chart's own document after the arguments of its container, and starts
+/// another object that contains the rest of the template.
 fn injection(namespace: &str, name: &str) -> String {
     format!(
         "default:info\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\

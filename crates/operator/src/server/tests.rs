@@ -128,7 +128,11 @@ async fn a_new_certificate_is_reloaded() {
     };
     assert_eq!(subject().await, Some("first.example.com"));
     write(&certificate("second-name.example.com"));
-    assert_eq!(subject().await, Some("first.example.com"), "not checked yet");
+    assert_eq!(
+        subject().await,
+        Some("first.example.com"),
+        "the directory was not checked yet"
+    );
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(11)).await;
     tokio::time::resume();
@@ -140,7 +144,7 @@ async fn a_new_certificate_is_reloaded() {
     assert_eq!(
         subject().await,
         Some("second-name.example.com"),
-        "an invalid one is not"
+        "an invalid certificate is not loaded"
     );
 }
 

@@ -107,7 +107,10 @@ async fn openshift_configures_tls() {
     let (_cluster, client) = openshift(json!({})).await;
     let found = detect(&client, Inputs::default()).await.unwrap();
     assert_eq!(found.settings.tls, None);
-    assert!(found.tls.is_some(), "watched all the same: the policy may change");
+    assert!(
+        found.tls.is_some(),
+        "the profile is watched, because the policy may change"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +140,7 @@ async fn a_change_of_the_tls_profile_is_detected() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!changed.is_finished(), "a label does not matter");
+    assert!(!changed.is_finished(), "a label change is ignored");
 
     object.data["spec"] = strict("Old");
     api.replace("cluster", &PostParams::default(), &object)

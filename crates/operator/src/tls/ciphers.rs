@@ -10,7 +10,7 @@ const IANA_ONLY: &[&str] = &[
     "TLS_CHACHA20_POLY1305_SHA256",
 ];
 
-/// OpenSSL and IANA names.
+/// Pairs of OpenSSL and IANA names.
 const PAIRS: &[(&str, &str)] = &[
     (
         "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -54,7 +54,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("ECDHE-RSA-DES-CBC3-SHA", "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA"),
 ];
 
-/// Names from before the hash was part of them.
+/// Legacy names without the hash function, and the IANA names.
 const FORMER: &[(&str, &str)] = &[
     (
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",

@@ -10,7 +10,7 @@ const MODERN: [&str; 3] = [
     "TLS_CHACHA20_POLY1305_SHA256",
 ];
 
-/// After those of [`MODERN`].
+/// Ciphers of the profile `Intermediate` in addition to [`MODERN`].
 const INTERMEDIATE: [&str; 6] = [
     "ECDHE-ECDSA-AES128-GCM-SHA256",
     "ECDHE-RSA-AES128-GCM-SHA256",
@@ -20,7 +20,7 @@ const INTERMEDIATE: [&str; 6] = [
     "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
-/// After those of [`INTERMEDIATE`].
+/// Ciphers of the profile `Old` in addition to [`MODERN`] and [`INTERMEDIATE`].
 const OLD: [&str; 15] = [
     "ECDHE-ECDSA-AES128-SHA256",
     "ECDHE-RSA-AES128-SHA256",

@@ -11,7 +11,7 @@ const TLS12_AND_13: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::
 const TLS13_ONLY: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
 /// Returns TLS settings of a profile; rustls' defaults without one. Suites that rustls does not support are
-/// ignored; if none is left, the defaults stay, so that clients can connect.
+/// ignored; if none is left, the defaults are used, so that clients can connect.
 pub fn server_config(
     profile: Option<&TlsProfile>,
 ) -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {

@@ -19,17 +19,17 @@ use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
 use crate::run::Shared;
 
-/// Objects with our label.
+/// Selects objects with our label.
 const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator&";
-/// Injectors that neither we nor the Sail Operator installed.
+/// Selects injectors that neither Mainstay nor the Sail Operator installed.
 const FOREIGN_INJECTORS: &str = "labelSelector=app%3Dsidecar-injector%2Cmanaged-by%21%3Dsail-operator&";
-/// Pods that have not ended.
+/// Selects pods that have not ended.
 const NOT_ENDED: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
-/// Maximum age of the list of a small collection: it is repeated with every watch, to make up for missed
-/// events.
+/// Maximum age of the list of a small collection. It is shorter than a watch, so every watch starts with a
+/// new list and recovers missed events.
 const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
-/// The same for a large collection.
+/// Maximum age of the list of a large collection.
 const LARGE_RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Maximum time to wait for a list.
@@ -295,6 +295,6 @@ fn metadata(path: &str, selector: &'static str, max_list_age: Duration) -> Targe
 }
 
 async fn wait(mut receiver: Receiver<bool>) {
-    // A watch that has ended will not be listed.
+    // The sender is dropped when the watch ends: there will be no list.
     let _ = receiver.wait_for(|synced| *synced).await;
 }

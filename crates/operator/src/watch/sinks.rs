@@ -28,7 +28,7 @@ impl SinkContext {
             self.shared
                 .with(|reconciler| reconciler.set_source_state(source, state));
         }
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = self.synced.send(true);
     }
 
@@ -261,7 +261,7 @@ impl Sink for Namespaces {
     }
 }
 
-/// Pods. The reconciler knows those that refer to a revision.
+/// Pods. The reconciler keeps only those that refer to a revision.
 pub(crate) struct Pods {
     pub(crate) context: SinkContext,
     pub(crate) listed: BTreeSet<(String, String)>,

@@ -1,4 +1,4 @@
-//! Passes workloads to the reconciler. The three kinds are one source, which is ready when each of them is.
+//! Passes workloads to the reconciler. The three kinds form one source, which is listed once all of them are.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

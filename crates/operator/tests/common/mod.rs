@@ -54,7 +54,7 @@ pub(crate) async fn create_istio(cluster: &SimulatedCluster) {
         .unwrap();
 }
 
-/// Starts an operator without leader election; faults and traces know it by this name.
+/// Starts an operator without leader election. Faults and traces identify it by `name`.
 pub(crate) fn start(cluster: &SimulatedCluster, name: &str) -> RunningOperator {
     let options = Options {
         leader_elect: false,

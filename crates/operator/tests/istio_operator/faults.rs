@@ -19,7 +19,7 @@ use crate::world::{CLIENT, World, catalog, cluster_options, operator, operator_p
 
 type Steps = for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>;
 
-/// A scenario: the state before, and the change that runs with faults.
+/// A scenario: the initial state, and the change that runs with faults.
 struct Scenario {
     name: &'static str,
     before: Steps,
@@ -161,7 +161,7 @@ fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) 
         (scenario.act)(&mut world).await;
         world.until_idle().await;
         let calls = counts(&world);
-        // A missed event is made up for by the next list.
+        // The next list recovers a missed event.
         if fault.is_some() {
             world.pass(RELISTS).await;
         }

@@ -116,7 +116,7 @@ async fn webhook() {
     println!("istio operator webhook real: 2 certificates, 2 served");
 }
 
-/// The API server uses a new configuration after a while.
+/// Waits until invalid resources are rejected: the API server uses a new configuration after a delay.
 async fn rejects_invalid_resources(world: &World) {
     let invalid = operator("invalid", json!({"hub": "not a hub!", "profile": "minimal"}));
     let end = tokio::time::Instant::now() + Duration::from_mins(2);

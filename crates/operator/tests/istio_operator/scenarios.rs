@@ -53,7 +53,7 @@ fn check_status(live: &Value) {
     }
 }
 
-/// `mainstay install` of the same resource would write nothing.
+/// Checks that `mainstay install` of the same resource would write nothing.
 async fn equals_the_command_line(world: &World, live: &Value) {
     let client = world.client("check");
     let operator: IstioOperator = serde_json::from_value(live.clone()).unwrap();
@@ -72,7 +72,7 @@ async fn equals_the_command_line(world: &World, live: &Value) {
     assert!(problems.is_empty() && count > 20, "{count}: {problems:#?}");
 }
 
-/// Changes and deletions by others are reverted.
+/// Checks that changes and deletions by other clients are reverted.
 async fn drift(world: &mut World) {
     let changed = json!({"spec": {"template": {"metadata": {"annotations": {"prometheus.io/port": "1"}}}}});
     world.patch(&deployment("istiod"), changed).await;
@@ -98,7 +98,7 @@ async fn drift(world: &mut World) {
     );
 }
 
-/// A change of the spec changes objects, and a component that is disabled is pruned.
+/// Checks that a change of the spec changes objects, and that a disabled component is pruned.
 async fn change(world: &mut World) {
     let at = operator_path("mesh");
     let on = json!({"spec": {"components": {"cni": {"enabled": true, "namespace": "istio-system"}},
@@ -126,7 +126,7 @@ async fn change(world: &mut World) {
         .await;
 }
 
-/// A revision with proxies is not deleted.
+/// Checks that a revision with proxies is not deleted.
 async fn deletion(world: &mut World) {
     world.create(&proxy("web", "default")).await.unwrap();
     world.delete(&operator_path("mesh")).await;

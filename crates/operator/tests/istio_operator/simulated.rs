@@ -1,4 +1,4 @@
-//! Scenarios that need the simulator: faults of images, several resources, and virtual time.
+//! Scenarios that need the simulator: pods that never become ready, several resources, and virtual time.
 
 use std::time::Duration;
 

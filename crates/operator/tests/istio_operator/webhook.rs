@@ -74,7 +74,7 @@ fn it_rejects_what_validate_rejects() {
     });
 }
 
-/// These rules hold without the webhook, too.
+/// These rules apply even without the webhook.
 #[test]
 fn the_definition_rejects_what_rules_can_express() {
     run(async {
@@ -189,7 +189,10 @@ fn the_certificate_is_made_kept_and_renewed() {
         follower.abort();
         let task = start(&world, Fence::open(), &days);
         world.pass(Duration::from_mins(5)).await;
-        assert!(stored(&world).await.is_none(), "without the definition");
+        assert!(
+            stored(&world).await.is_none(),
+            "no certificate before the definition is installed"
+        );
         world.install_definition().await;
         world.pass(Duration::from_mins(3)).await;
         let first = stored(&world).await.unwrap();
@@ -210,7 +213,7 @@ fn the_certificate_is_made_kept_and_renewed() {
             second.bundle.contains(first.authorities.trim()),
             "old and new are trusted"
         );
-        // A bundle that others removed is written again.
+        // A bundle that another client removed is written again.
         let path =
             format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{CONFIGURATION}");
         world.delete(&path).await;

@@ -24,11 +24,11 @@ use tokio::time::{Instant, sleep};
 pub(crate) const CLIENT: &str = "mainstay";
 /// Namespace of the resources and of the control plane.
 pub(crate) const NAMESPACE: &str = "istio-system";
-/// Time that a state may take, on a busy machine or in virtual time.
+/// Maximum time to wait for a state, on a busy machine or in virtual time.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(8);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Kinds that controllers create and delete on their own time.
+/// Kinds that other controllers create and delete asynchronously.
 const DERIVED: [&str; 7] = [
     "Event",
     "Pod",
@@ -182,7 +182,7 @@ impl World {
         self.controller = Some(tokio::spawn(controller.run()));
     }
 
-    /// Ends the controller in the middle of whatever it does.
+    /// Kills the controller, even during a reconciliation.
     pub(crate) fn kill(&mut self) {
         if let Some(task) = self.controller.take() {
             task.abort();

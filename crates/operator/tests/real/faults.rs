@@ -61,7 +61,7 @@ async fn check(name: &str) {
     let baseline = perform(scenario, None).await;
     assert_eq!(baseline.broken, [""; 0], "{name}, without any fault");
     assert_eq!(
-        baseline.restless, [""; 0],
+        baseline.late_writes, [""; 0],
         "{name}, without any fault, is not idle"
     );
     let mut wrong = Vec::new();
@@ -84,17 +84,17 @@ async fn run_first(scenario: &FaultScenario, baseline: &Outcome, draw: &[Injecte
         println!("{} × {injected:?}", scenario.name);
         let run = AssertUnwindSafe(perform_with_fault(scenario, *injected));
         let problem = match run.catch_unwind().await {
-            Ok(run) if run.has_failed => problem(baseline, &run),
+            Ok(run) if run.is_fault_injected => problem(baseline, &run),
             Ok(_) => continue,
             Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
         };
         return problem.map(|problem| format!("{injected:?}: {problem}"));
     }
-    Some(format!("none of these calls was ever made: {draw:?}"))
+    Some(format!("none of these calls was made: {draw:?}"))
 }
 
-/// Returns a fixed random sample: per kind a fault and a call, followed by alternatives if that call is never
-/// made, and at last a crash.
+/// Returns a fixed random sample: for each kind a fault and a call, followed by alternatives in case the call
+/// is never made, and finally a crash.
 fn draws(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
     let seed = name
         .bytes()
@@ -123,7 +123,7 @@ fn draws(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
 async fn perform_with_fault(scenario: &FaultScenario, mut injected: InjectedFault) -> Outcome {
     loop {
         let run = perform(scenario, Some(injected)).await;
-        if run.has_failed || injected.number == 1 {
+        if run.is_fault_injected || injected.number == 1 {
             return run;
         }
         injected.number -= injected.number.div_ceil(8);
@@ -135,9 +135,9 @@ struct Outcome {
     end: FinalState,
     calls: Vec<Call>,
     /// Writes after the operator was idle.
-    restless: Vec<String>,
+    late_writes: Vec<String>,
     broken: Vec<String>,
-    has_failed: bool,
+    is_fault_injected: bool,
 }
 
 /// Runs a scenario.
@@ -153,7 +153,7 @@ async fn perform(scenario: &FaultScenario, injected: Option<InjectedFault>) -> O
     transform(&world, scenario).await;
     let log = AvailabilityLog::begin(&world).await;
     let mark = world.mark();
-    let has_failed = act(&world, scenario, injected).await;
+    let is_fault_injected = act(&world, scenario, injected).await;
     let calls = world.calls(&mark);
     let mark = world.mark();
     world.pass(Duration::from_secs(1)).await;
@@ -166,9 +166,9 @@ async fn perform(scenario: &FaultScenario, injected: Option<InjectedFault>) -> O
     let outcome = Outcome {
         end: masked(objects(&world).await),
         calls,
-        restless: writes(&after).into_iter().map(str::to_owned).collect(),
+        late_writes: writes(&after).into_iter().map(str::to_owned).collect(),
         broken,
-        has_failed,
+        is_fault_injected,
     };
     world.end().await;
     outcome
@@ -204,7 +204,7 @@ fn problem(baseline: &Outcome, run: &Outcome) -> Option<String> {
     if let Some(difference) = baseline.end.difference(&run.end) {
         return Some(format!("another final state: {difference}"));
     }
-    (!run.restless.is_empty()).then(|| format!("not idle: {:?}", run.restless))
+    (!run.late_writes.is_empty()).then(|| format!("not idle: {:?}", run.late_writes))
 }
 
 /// Returns the objects of the mesh and the workloads of this scenario.
@@ -226,7 +226,7 @@ async fn objects(world: &World) -> Vec<Value> {
     let apps = apps.filter(|app| spaces.iter().any(|space| app["metadata"]["namespace"] == **space));
     all.extend(apps.map(|app| named("Deployment", app)));
     all.iter()
-        .map(|object| with_sorted_conditions(world.anywhere(object)))
+        .map(|object| with_sorted_conditions(world.with_scenario_namespaces(object)))
         .collect()
 }
 

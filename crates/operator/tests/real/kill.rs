@@ -24,7 +24,7 @@ pub(crate) const SCALE: &[TestCase] = &[TestCase {
     start: || Box::pin(two_hundred_workloads()),
 }];
 
-const LIVES: usize = 50;
+const KILL_COUNT: usize = 50;
 const WORKLOADS: usize = 100;
 const TARGET: &str = "default-v1-29-1";
 
@@ -78,7 +78,7 @@ async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
     apps
 }
 
-/// Generations of the workloads.
+/// Returns the generations of the workloads.
 async fn generations(world: &World, apps: &[ObjectPath]) -> Vec<i64> {
     let mut all = Vec::new();
     for app in apps {
@@ -96,7 +96,7 @@ async fn migration(world: &World) -> Value {
     istio["status"]["workloadMigration"].clone()
 }
 
-async fn until_over(world: &World) {
+async fn until_ended(world: &World) {
     for _ in 0..6_000 {
         let status = migration(world).await;
         if status["targetRevision"] == TARGET
@@ -106,7 +106,7 @@ async fn until_over(world: &World) {
         }
         world.pass(Duration::from_millis(100)).await;
     }
-    panic!("never over: {:#}", migration(world).await);
+    panic!("the migration did not end: {:#}", migration(world).await);
 }
 
 fn kubeconfig(world: &World) -> std::path::PathBuf {
@@ -159,15 +159,15 @@ fn writes(mark: &CallMarker) -> Writes {
 async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMarker) -> Value {
     let after = generations(world, apps).await;
     for ((app, before), after) in apps.iter().zip(before).zip(&after) {
-        assert_eq!(*after, before + 1, "{app}: its template changed once");
+        assert_eq!(*after, before + 1, "{app}: the template changes exactly once");
         let object = world.get(app).await.unwrap();
         let history = &object["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
-        assert_eq!(history, "2", "{app}: one restart is one revision more");
+        assert_eq!(history, "2", "{app}: one restart adds one revision");
     }
     let patches = writes(mark).patches;
     assert!(
         patches.values().all(|count| *count == 1),
-        "each once: {patches:?}"
+        "each workload is patched once: {patches:?}"
     );
     let status = migration(world).await;
     let count = |key: &str| status[key].as_u64().unwrap_or(0);
@@ -184,10 +184,14 @@ async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMa
 
 /// Returns the number of writes until the next operator is killed, so that fifty kills are spread over the
 /// migration. Several status changes may share one write, so the number per workload varies.
-fn writes_of_life(lives: usize, moved: usize) -> usize {
+fn writes_until_kill(kills: usize, migrated: usize) -> usize {
     // A running batch is not counted yet.
-    let due = lives * (WORKLOADS - 20) / LIVES;
-    if moved < due { 2 + lives % 6 } else { 1 + lives % 2 }
+    let due = kills * (WORKLOADS - 20) / KILL_COUNT;
+    if migrated < due {
+        2 + kills % 6
+    } else {
+        1 + kills % 2
+    }
 }
 
 async fn nothing_is_restarted_twice() {
@@ -208,21 +212,24 @@ async fn nothing_is_restarted_twice() {
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     let kubeconfig = kubeconfig(&world);
-    // The new control plane comes up first; the operator is killed while workloads move.
+    // The new control plane becomes ready first; the operator is killed while workloads migrate.
     let first = Process::start(&kubeconfig, None);
     world
-        .until_object(&path::istio("default"), "moves workloads", |istio| {
+        .until_object(&path::istio("default"), "migrates workloads", |istio| {
             let status = &istio["status"]["workloadMigration"];
             status["targetRevision"] == TARGET && status["state"] == "InProgress"
         })
         .await;
     drop(first);
     let (mut kills, mut crashes) = (1, [0; 3]);
-    while kills < LIVES {
-        let moved = migration(&world).await["migratedWorkloads"].as_u64().unwrap_or(0);
-        let death = (writes_of_life(kills, moved as usize), kills % CRASH_FAULTS.len());
-        let life = Process::start(&kubeconfig, Some(death));
-        if !life.kill_at_last_write(until_over(&world)).await {
+    while kills < KILL_COUNT {
+        let migrated = migration(&world).await["migratedWorkloads"].as_u64().unwrap_or(0);
+        let crash = (
+            writes_until_kill(kills, migrated as usize),
+            kills % CRASH_FAULTS.len(),
+        );
+        let operator = Process::start(&kubeconfig, Some(crash));
+        if !operator.kill_at_last_write(until_ended(&world)).await {
             break;
         }
         crashes[kills % CRASH_FAULTS.len()] += 1;
@@ -230,7 +237,7 @@ async fn nothing_is_restarted_twice() {
     }
     let left = migration(&world).await;
     let last = Process::start(&kubeconfig, None);
-    until_over(&world).await;
+    until_ended(&world).await;
     let took = begin.elapsed();
     let status = check(&world, &apps, &before, &mark).await;
     let writes = writes(&mark);
@@ -248,8 +255,8 @@ async fn nothing_is_restarted_twice() {
         took.as_secs_f64(),
     );
     assert_eq!(
-        kills, LIVES,
-        "it was over before, or one ended by itself: {left:#}"
+        kills, KILL_COUNT,
+        "the migration ended before the last kill, or an operator ended by itself: {left:#}"
     );
     drop(last);
     world.start_operator().await;
@@ -277,7 +284,7 @@ async fn two_hundred_workloads() {
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
-    until_over(&world).await;
+    until_ended(&world).await;
     world.settle().await;
     let (after, peak) = operator.memory();
     let status = check(&world, &apps, &before, &mark).await;
@@ -294,7 +301,11 @@ async fn two_hundred_workloads() {
         2 * batches + 200,
         writes.throttled,
     );
-    assert_eq!(writes.patches.len(), apps.len(), "no operator was killed");
+    assert_eq!(
+        writes.patches.len(),
+        apps.len(),
+        "each workload has a patch in the audit log"
+    );
     assert_eq!((writes.relabels, writes.throttled), (50, 0));
     assert!(
         writes.statuses as u64 <= 2 * batches + 200 + 10,

@@ -42,7 +42,7 @@ macro_rules! test_cases {
     };
 }
 
-/// The same for a migration: real istiods inject.
+/// Defines a test per migration scenario; real istiods inject the pods.
 macro_rules! migrations {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($(TestCase {
@@ -63,7 +63,7 @@ static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[TestCase] = scenarios::each!(test_cases);
 
-/// Tests mostly wait, so there is one more than cores.
+/// Returns the number of concurrent tests: one more than cores, because tests mostly wait.
 fn lanes() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get) + 1
 }
@@ -78,7 +78,8 @@ fn main() -> ExitCode {
         input::TEST_CASES,
         takeover::TEST_CASES,
         faults::TEST_CASES,
-        // Those that inject. The two that need most CPU time are apart, so that they do not delay the others.
+        // Tests with injection. The two that need the most CPU time are not adjacent, so that they do not
+        // delay the others.
         kill::KILLS,
         MIGRATIONS,
         kill::SCALE,

@@ -32,7 +32,7 @@ const DELIVER: &str = "--deliver";
 /// The kinds of crash at a write.
 pub(crate) const CRASH_FAULTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
 
-/// A running operator; it is killed with this value.
+/// A running operator; it is killed when this value is dropped.
 pub(crate) struct Process {
     child: Child,
 }

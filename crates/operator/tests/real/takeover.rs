@@ -18,7 +18,7 @@ use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
 use crate::support::world::Backing;
 
-/// Who installs.
+/// External programs that the test runs.
 pub(crate) const PEERS: [&str; 1] = ["helm3"];
 
 pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
@@ -26,7 +26,7 @@ pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
     start: || Box::pin(nothing_restarts()),
 }];
 
-/// Asks this program to be the post-renderer.
+/// Argument that runs this program as the post-renderer, with the owner as JSON.
 const POST_RENDER: &str = "--post-render=";
 
 /// Adds owner and label to every object, as the Sail Operator's post-renderer does. Returns false without the
@@ -91,7 +91,7 @@ async fn nothing_restarts() {
     assert_eq!(before, after);
     world.until_state(&path::istio("default"), "Healthy").await;
     let secrets = world.list("Secret", "owner=helm").await;
-    assert_eq!(secrets.len(), 2, "the release Secrets are theirs");
+    assert_eq!(secrets.len(), 2, "the release Secrets of Helm are kept");
     for mut secret in secrets {
         secret["kind"] = "Secret".into();
         world.delete(&ObjectPath::of(&secret)).await;
@@ -99,7 +99,7 @@ async fn nothing_restarts() {
     world.end().await;
 }
 
-/// Everything that carries the mark goes, and what was written to keep count of it.
+/// Deletes the installed objects and the inventories of the operator.
 async fn remove_installed(world: &World) {
     for selector in ["managed-by=sail-operator", "applyset.kubernetes.io/id"] {
         for kind in INSTALLED_KINDS {
@@ -112,14 +112,14 @@ async fn remove_installed(world: &World) {
         }
     }
     world
-        .until("istiod's pods are gone", async |world| {
+        .until("istiod's pods are deleted", async |world| {
             let left = world.list("Pod", "app=istiod").await.len();
             (left == 0).then_some(()).ok_or(format!("{left} left"))
         })
         .await;
 }
 
-/// Identity and version of everything installed, and of istiod's pods.
+/// Returns UIDs and versions of the installed objects and of istiod's pods.
 async fn identities(world: &World) -> Vec<String> {
     let mut found = Vec::new();
     for (kind, selector) in INSTALLED_KINDS
@@ -130,7 +130,7 @@ async fn identities(world: &World) -> Vec<String> {
         for object in world.list(kind, selector).await {
             let metadata = &object["metadata"];
             let (uid, name) = (&metadata["uid"], &metadata["name"]);
-            // A Deployment's status moves on by itself; its generation does not.
+            // Status updates change the resourceVersion, but not the generation.
             let version = if kind == "Deployment" || kind == "Pod" {
                 &metadata["generation"]
             } else {
@@ -142,7 +142,8 @@ async fn identities(world: &World) -> Vec<String> {
     found
 }
 
-/// `helm install`, with the values the operator hands over and the owner its post-renderer adds.
+/// Runs `helm install` as the Sail Operator does: with the values of the revision, and with a post-renderer
+/// that adds the owner.
 async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, values: Value) {
     let Backing::Real(real) = &world.backing else {
         panic!("no real server")

@@ -1,10 +1,10 @@
-//! The end state of a rollout in one cluster, in a form that two runs can be compared by.
+//! The end state of a rollout in one cluster, normalized so that two runs can be compared.
 
 use serde_json::Value;
 
 use crate::final_state::{FinalState, masked, with_sorted_conditions};
 
-/// Times, and what depends on when a change was noticed.
+/// Fields that contain times or depend on when a change was observed.
 const TIMED: [&str; 10] = [
     "startedAt",
     "progressedAt",
@@ -18,7 +18,7 @@ const TIMED: [&str; 10] = [
     "managedFields",
 ];
 
-/// Returns the objects of a cluster without definitions and without what depends on time.
+/// Returns the objects of a cluster without definitions and without fields that depend on time.
 pub(crate) fn comparable(mut objects: Vec<Value>) -> FinalState {
     objects.iter_mut().for_each(without_times);
     objects.retain(|object| object["kind"] != "CustomResourceDefinition");

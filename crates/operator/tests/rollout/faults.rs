@@ -26,7 +26,7 @@ const V2: &str = "example-app-v2";
 
 type Steps = for<'a> fn(&'a mut Fleet) -> LocalBoxFuture<'a, ()>;
 
-/// A scenario: the state before, and the change that runs with faults.
+/// A scenario: the initial state, and the change that runs with faults.
 struct Scenario {
     name: &'static str,
     before: Steps,
@@ -92,7 +92,7 @@ const SCENARIOS: &[Scenario] = &[
         before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
         act: steps!(fleet => {
             fleet.host().delete(&objects::path(DEPLOYMENTS, DEPLOYMENT)).await.unwrap();
-            fleet.until("the deployment is gone", |fleet| fleet.deployment().is_null()).await;
+            fleet.until("the deployment is deleted", |fleet| fleet.deployment().is_null()).await;
         }),
     },
 ];
@@ -174,7 +174,7 @@ fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
         (scenario.act)(&mut fleet).await;
         fleet.until_idle().await;
         let finish = counts(&fleet);
-        // A missed event is made up for by the next list.
+        // The next list recovers a missed event.
         pass(&mut fleet, RELISTS).await;
         fleet.until_idle().await;
         let before = fleet.writes();

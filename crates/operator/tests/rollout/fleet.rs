@@ -1,4 +1,4 @@
-//! A host cluster, member clusters and the delivery controllers, with waits that fail a test.
+//! A host cluster, member clusters and the delivery controllers, with waits that fail the test on a timeout.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -14,7 +14,7 @@ use crate::objects::{self, DEPLOYMENT, NAMESPACE};
 /// Name of the controllers in traces and faults.
 pub(crate) const CLIENT: &str = OPERATOR;
 
-/// Longest virtual time that a test waits for something.
+/// Longest virtual time that a test waits for a condition.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// The clusters. The host has the empty name.
@@ -42,7 +42,7 @@ impl Fleet {
         fleet
     }
 
-    /// The same without controllers.
+    /// Creates host and members without starting the controllers.
     pub(crate) async fn new(members: &[&str]) -> Self {
         let labels = BTreeMap::from([("usage".to_owned(), "production".to_owned())]);
         let options = FleetOptions {

@@ -1,11 +1,11 @@
-//! Stored objects of rollouts, compared as YAML.
+//! Golden files: objects of rollouts as YAML.
 
 use std::path::Path;
 
 use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::Value;
 
-/// What the server adds or what depends on the run.
+/// Fields that the server adds or that differ between runs.
 const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -28,14 +28,14 @@ fn without_server_fields(value: &mut Value) {
     }
 }
 
-/// Returns an object of a cluster as YAML, without what the server adds.
+/// Returns an object of a cluster as YAML, without fields that the server adds.
 pub(crate) fn golden_text(cluster: &str, mut object: Value) -> String {
     without_server_fields(&mut object);
     let value = parse_json(object.to_string(), Numbers::Exact, &Budget::default()).unwrap();
     format!("--- # cluster {cluster}\n{}", to_yaml_v3(&value).unwrap())
 }
 
-/// Compares objects with the stored ones; `BLESS` stores them.
+/// Compares objects with a golden file; if `BLESS` is set, writes the file.
 pub(crate) fn check_golden(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/golden/{name}.yaml"));
     if std::env::var_os("BLESS").is_some() {
@@ -43,5 +43,5 @@ pub(crate) fn check_golden(name: &str, found: &str) {
         std::fs::write(&path, found).unwrap();
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == found, "{name} differs from what is stored:\n{found}");
+    assert!(stored == found, "{name} differs from the golden file:\n{found}");
 }

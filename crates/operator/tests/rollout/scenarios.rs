@@ -44,7 +44,7 @@ fn condition(object: &Value, kind: &str) -> String {
     format!("{}/{}", text("status"), text("reason"))
 }
 
-/// Services and routes of all clusters, as YAML.
+/// Returns Services and routes of all clusters as YAML.
 fn routed_objects(fleet: &Fleet) -> String {
     let mut text = String::new();
     for name in fleet.clusters.keys() {
@@ -104,7 +104,7 @@ fn one_deployment_in_the_host_cluster() {
             .await
             .unwrap();
         fleet
-            .until("the deployment is gone", |fleet| fleet.deployment().is_null())
+            .until("the deployment is deleted", |fleet| fleet.deployment().is_null())
             .await;
         assert_eq!(fleet.replicas("", "example-app-v1-testsvc"), None);
     });
@@ -170,7 +170,7 @@ fn the_proposal_end_to_end() {
     });
 }
 
-/// Pods of the two revisions are selected by different Services.
+/// Checks that pods of the two revisions are selected by different Services.
 fn check_selectors(fleet: &Fleet) {
     for cluster in fleet.clusters.keys() {
         for (service, own) in [(V1, V1), (V2, V2)] {
@@ -194,7 +194,7 @@ async fn check_deletion(fleet: &mut Fleet) {
         .await
         .unwrap();
     fleet
-        .until("the deployment is gone", |fleet| fleet.deployment().is_null())
+        .until("the deployment is deleted", |fleet| fleet.deployment().is_null())
         .await;
     fleet.until_idle().await;
     for cluster in fleet.clusters.keys() {
@@ -245,7 +245,7 @@ fn a_dead_cluster_blocks_no_other() {
     });
 }
 
-/// A cluster that stops responding in the middle of a change.
+/// A cluster stops responding during a change.
 #[test]
 fn a_cluster_that_dies_halfway_is_continued_later() {
     run(async {
@@ -266,7 +266,7 @@ fn a_cluster_that_dies_halfway_is_continued_later() {
         assert_eq!(
             fleet.replicas("west", "example-app-v1-testsvc"),
             Some((2, 2)),
-            "left alone"
+            "the objects in the cluster are not changed"
         );
         fleet.connector.set_dead("west", false);
         fleet.until_phase("Healthy").await;
@@ -305,7 +305,7 @@ fn a_rotated_secret_is_used() {
     });
 }
 
-/// A kubeconfig that the gate rejects becomes a condition without its content.
+/// A rejected kubeconfig is reported by a condition that does not contain its content.
 #[test]
 fn a_rejected_kubeconfig_is_a_condition() {
     run(async {
@@ -333,7 +333,7 @@ fn a_rejected_kubeconfig_is_a_condition() {
     });
 }
 
-/// The objects of a deleted Cluster stay, and other clusters are still reconciled.
+/// The objects in a cluster whose Cluster object is deleted stay, and other clusters are still reconciled.
 #[test]
 fn a_deleted_cluster_is_left_alone() {
     run(async {
@@ -365,7 +365,7 @@ fn a_deleted_cluster_is_left_alone() {
         assert_eq!(
             fleet.replicas("west", "example-app-v1-testsvc"),
             Some((2, 2)),
-            "left alone"
+            "the objects in the cluster are not changed"
         );
         fleet.create(&objects::cluster("west")).await;
         fleet.until_phase("Healthy").await;
@@ -373,7 +373,7 @@ fn a_deleted_cluster_is_left_alone() {
         assert_eq!(
             fleet.replicas("west", "example-app-v1-testsvc"),
             None,
-            "removed once it is back"
+            "removed once the Cluster exists again"
         );
     });
 }
@@ -546,7 +546,7 @@ fn a_canary_without_data_waits_or_fails_by_its_policy() {
     });
 }
 
-/// A spec that changes in the middle of a rollout is planned from what is observed.
+/// A spec change during a rollout is planned from the observed state.
 #[test]
 fn a_change_halfway_is_planned_again() {
     run(async {

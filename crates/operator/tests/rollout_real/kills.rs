@@ -1,5 +1,5 @@
-//! The operator's process is killed at a write to any of the three servers. Each time its successor reaches
-//! the end state of a rollout without a kill.
+//! Kills the operator's process at a write to any of the three servers. The next process reaches the end
+//! state of a rollout without a kill.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::process::CRASH_FAULTS;
 use crate::servers::{HOST, MEMBERS};
 use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2};
 
-/// Kills: by default, and in the whole proof.
+/// Number of kills: by default, and in the whole proof.
 const KILLS: [usize; 2] = [3, 30];
 
-/// The revision in all clusters.
+/// Returns a deployment of the revision in all clusters.
 fn deployment(revision: &str) -> Value {
     let places: &[(&str, u32)] = &[(HOST, 1), (MEMBERS[0], 1), (MEMBERS[1], 1)];
     let mut deployment = with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)]);
@@ -44,8 +44,8 @@ async fn baseline(test: &TestNamespace, revision: &str) -> Baseline {
     }
 }
 
-/// Returns the write of a kill, so that kills are spread over the rollout. The number of writes varies a
-/// little, so the last tenth is left out.
+/// Returns the number of the write at which to kill, so that kills are spread over the rollout. The total
+/// varies slightly, so the last tenth is left out.
 fn write_of_kill(number: usize, kills: usize, writes: usize) -> usize {
     1 + number * (writes * 9 / 10) / kills
 }
@@ -94,5 +94,5 @@ pub(crate) async fn every_kill_converges() {
         kills - wrong.len(),
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(hits, kills, "a rollout was over before its kill");
+    assert_eq!(hits, kills, "a rollout ended before its kill");
 }

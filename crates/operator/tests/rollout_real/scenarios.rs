@@ -69,7 +69,7 @@ pub(crate) async fn the_proposal_end_to_end() {
     println!("servers proposal: 50/50, 10/90 and v2 alone as on the simulator, 0 writes in {steady} s");
 }
 
-/// Services and routes of both clusters, as the stored ones.
+/// Returns Services and routes of both clusters in the format of the golden files.
 async fn routed_objects(test: &TestNamespace) -> String {
     let mut yaml = String::new();
     for (cluster, shown) in [(HOST, "host"), (MEMBER_SERVER, MEMBER)] {
@@ -86,7 +86,7 @@ async fn routed_objects(test: &TestNamespace) -> String {
     yaml
 }
 
-/// Running pods of the two revisions are selected by different Services.
+/// Checks that pods of the two revisions are selected by different Services.
 async fn check_selectors(test: &TestNamespace, cluster: &str) {
     for own in [V1, V2] {
         let service = test.object(cluster, "api/v1", "services", own).await.unwrap();
@@ -138,7 +138,7 @@ async fn check_deletion(test: &TestNamespace) {
     assert_eq!(left["items"].as_array().unwrap().len(), 0, "{left}");
 }
 
-/// A revision with three replicas in every cluster, replaced one by one.
+/// Returns a deployment with three replicas in every cluster and the strategy `Rolling`.
 fn rolling(revision: &str) -> Value {
     let places: &[(&str, u32)] = &[(HOST, 3), (MEMBERS[0], 3), (MEMBERS[1], 3)];
     let mut deployment = with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)]);
@@ -148,7 +148,7 @@ fn rolling(revision: &str) -> Value {
 }
 
 async fn until_rolling_in(test: &TestNamespace, cluster: &str) {
-    test.until("the member is changing", async |test| {
+    test.until("the rollout in the member has started", async |test| {
         let (replicas, _) = test.replicas(cluster, V2).await?;
         let old = test.replicas(cluster, V1).await?;
         (replicas >= 1 && old.0 >= 1).then_some(())
@@ -163,8 +163,8 @@ async fn change(test: &TestNamespace, revision: &str) {
     test.until_idle().await;
 }
 
-/// The API server of a member is killed in the middle of a rollout: the other clusters complete, and so does
-/// this one after its return. The end state is that of a rollout without an outage.
+/// The API server of a member is killed during a rollout: the other clusters complete, and the member
+/// completes after its restart. The end state is that of a rollout without an outage.
 pub(crate) async fn an_api_server_killed_halfway() {
     let test = TestNamespace::start("outage").await;
     test.record_two_revisions().await;
@@ -211,7 +211,7 @@ async fn check_end(expected: &[crate::final_state::FinalState], test: &TestNames
     }
 }
 
-/// A revoked token is reported, and the new one of the Secret is used.
+/// A revoked token is reported, and the new token in the Secret is used.
 pub(crate) async fn a_rotated_kubeconfig() {
     let test = TestNamespace::start("rotation").await;
     test.record_two_revisions().await;
@@ -234,8 +234,8 @@ pub(crate) async fn a_rotated_kubeconfig() {
     println!("servers rotation: the revoked token was reported, the new one used");
 }
 
-/// The objects of a deleted Cluster stay, other clusters continue, and its objects are removed once it is
-/// back.
+/// The objects in a cluster whose Cluster object is deleted stay, and other clusters are reconciled. The
+/// objects are removed once the Cluster object exists again.
 pub(crate) async fn a_deleted_cluster() {
     let test = TestNamespace::start("deletion").await;
     test.record_two_revisions().await;
@@ -249,7 +249,11 @@ pub(crate) async fn a_deleted_cluster() {
     let one = deployment_of(&[(V1, &[(kept, 3)])]);
     test.set_spec(DEPLOYMENTS, &one).await;
     test.until_replicas(kept, V1, 3).await;
-    assert_eq!(test.replicas(deleted, V1).await, Some((2, 2)), "left alone");
+    assert_eq!(
+        test.replicas(deleted, V1).await,
+        Some((2, 2)),
+        "the objects in the cluster are not changed"
+    );
     test.create("clusters", cluster(deleted)).await;
     test.until_phase("Healthy").await;
     test.until("the objects are removed", async |test| {

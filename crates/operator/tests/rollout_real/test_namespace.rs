@@ -55,7 +55,7 @@ impl TestNamespace {
         test
     }
 
-    /// The same without Clusters and operator.
+    /// Creates the namespace without Clusters and operator.
     pub(crate) async fn new(namespace: &'static str) -> Self {
         let servers = Servers::shared().await;
         let host = servers.get(HOST);
@@ -83,7 +83,7 @@ impl TestNamespace {
         self.operator.set(Some(process));
     }
 
-    /// Ends the operator by SIGKILL.
+    /// Kills the operator with SIGKILL.
     pub(crate) fn kill_operator(&self) {
         self.operator.set(None);
     }
@@ -109,9 +109,9 @@ impl TestNamespace {
         }
     }
 
-    /// Waits until the deployment is gone.
+    /// Waits until the deployment is deleted.
     pub(crate) async fn until_deleted(&self) {
-        self.until("the deployment is gone", async |test| {
+        self.until("the deployment is deleted", async |test| {
             let deployment = test.ours(DEPLOYMENTS, DEPLOYMENT).await;
             deployment.is_none().then_some(())
         })
@@ -165,7 +165,7 @@ impl TestNamespace {
             live["spec"] = object["spec"].clone();
             match host.call("PUT", &path, Some(&live)).await {
                 Ok(_) => return,
-                // The operator wrote in between.
+                // Retried: the operator has written the object in between.
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => panic!("{path}: {error}"),
             }

@@ -1,5 +1,5 @@
-//! The chart `base`, installed once per cluster: it exists with the revision or tag `default` and refers to
-//! it.
+//! The chart `base`, which is installed once per cluster, together with the revision or tag `default`, and
+//! refers to it.
 
 use serde_json::json;
 
@@ -15,20 +15,24 @@ fn reader(namespace: &str) -> ObjectPath {
     ObjectPath::namespaced("ServiceAccount", namespace, "istio-reader-service-account")
 }
 
-async fn names(world: &World, service: &str, namespace: &str) {
+async fn until_validator_refers_to(world: &World, service: &str, namespace: &str) {
     world
-        .until_object(&validator(), &format!("names {namespace}/{service}"), |object| {
-            let named = &object["webhooks"][0]["clientConfig"]["service"];
-            named["name"] == service && named["namespace"] == namespace
-        })
+        .until_object(
+            &validator(),
+            &format!("refers to {namespace}/{service}"),
+            |object| {
+                let reference = &object["webhooks"][0]["clientConfig"]["service"];
+                reference["name"] == service && reference["namespace"] == namespace
+            },
+        )
         .await;
 }
 
-pub async fn comes_and_goes_with_the_default_revision(world: World) -> World {
+pub async fn is_installed_and_deleted_with_the_default_revision(world: World) -> World {
     world
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
-    names(&world, "istiod", "istio-system").await;
+    until_validator_refers_to(&world, "istiod", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
     world.delete(&path::revision("default")).await;
     world.until_gone(&validator()).await;
@@ -36,7 +40,7 @@ pub async fn comes_and_goes_with_the_default_revision(world: World) -> World {
     world
 }
 
-pub async fn comes_and_goes_with_the_default_tag(world: World) -> World {
+pub async fn is_installed_and_deleted_with_the_default_tag(world: World) -> World {
     world
         .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
@@ -45,7 +49,7 @@ pub async fn comes_and_goes_with_the_default_tag(world: World) -> World {
     world
         .create(fixtures::tag("default", "IstioRevision", "mine"))
         .await;
-    names(&world, "istiod-mine", "istio-system").await;
+    until_validator_refers_to(&world, "istiod-mine", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
     world.delete(&path::tag("default")).await;
     world.until_gone(&validator()).await;
@@ -57,7 +61,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
-    names(&world, "istiod", "istio-system").await;
+    until_validator_refers_to(&world, "istiod", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
     world.settle().await;
     for at in [validator(), reader("istio-system")] {
@@ -71,7 +75,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
             json!([{"op": "replace", "path": path, "value": "other"}]),
         )
         .await;
-    names(&world, "istiod", "istio-system").await;
+    until_validator_refers_to(&world, "istiod", "istio-system").await;
     world
 }
 
@@ -85,10 +89,10 @@ pub async fn follows_the_tag_within_a_namespace(world: World) -> World {
     world
         .create(fixtures::tag("default", "IstioRevision", "one"))
         .await;
-    names(&world, "istiod-one", "istio-system").await;
+    until_validator_refers_to(&world, "istiod-one", "istio-system").await;
     let target = json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": "two"}}});
     world.patch(&path::tag("default"), target).await;
-    names(&world, "istiod-two", "istio-system").await;
+    until_validator_refers_to(&world, "istiod-two", "istio-system").await;
     world
 }
 
@@ -103,11 +107,11 @@ pub async fn follows_the_tag_to_another_namespace(world: World) -> World {
     world
         .create(fixtures::tag("default", "IstioRevision", "one"))
         .await;
-    names(&world, "istiod-one", "istio-system").await;
+    until_validator_refers_to(&world, "istiod-one", "istio-system").await;
     world.until_there(&reader("istio-system")).await;
     let target = json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": "two"}}});
     world.patch(&path::tag("default"), target).await;
-    names(&world, "istiod-two", &other).await;
+    until_validator_refers_to(&world, "istiod-two", &other).await;
     world.until_there(&reader(&other)).await;
     world.until_gone(&reader("istio-system")).await;
     world

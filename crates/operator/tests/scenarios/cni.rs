@@ -1,4 +1,4 @@
-//! The network plug-in: installed, updated, repaired, taken away.
+//! The CNI plugin: installation, update, repair and deletion.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn daemon_set() -> ObjectPath {
     ObjectPath::namespaced("DaemonSet", "istio-cni", "istio-cni-node")
 }
 
-pub async fn installs_updates_and_goes(world: World) -> World {
+pub async fn is_installed_updated_and_deleted(world: World) -> World {
     world.create(fixtures::cni(json!({"version": OLD}))).await;
     world.until_state(&path::cni(), "Healthy").await;
     let set = world.until_there(&daemon_set()).await;
@@ -57,7 +57,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world.create(fixtures::cni(json!({}))).await;
     world.until_state(&path::cni(), "Healthy").await;
     world
-        .assert_no_calls("pull secrets of a service account", async |world| {
+        .assert_no_calls("change of the pull secrets of a service account", async |world| {
             let account = ObjectPath::namespaced("ServiceAccount", "istio-cni", "istio-cni");
             let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
             world.patch(&account, secrets).await;
@@ -85,7 +85,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
 }
 
-pub async fn a_namespace_that_comes_later(world: World) -> World {
+pub async fn a_namespace_created_later(world: World) -> World {
     let namespace = format!("{}-later", world.namespace("").await);
     world
         .create(fixtures::cni(json!({"namespace": namespace.clone()})))
@@ -104,7 +104,7 @@ pub async fn a_namespace_that_comes_later(world: World) -> World {
     world
 }
 
-pub async fn only_one_by_name(world: World) -> World {
+pub async fn only_the_name_default_is_accepted(world: World) -> World {
     let mut other = fixtures::cni(json!({}));
     other["metadata"]["name"] = "other".into();
     let rejection = world.try_create(other).await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! An Istio by itself: what it creates, keeps, repairs and takes along.
+//! A single Istio: validation, and creation, update, repair and deletion of its objects.
 
 use serde_json::{Value, json};
 
@@ -81,9 +81,9 @@ pub async fn updates_its_revision(world: World) -> World {
     world
 }
 
-/// Helm does not continue after a crash in the middle of a release. We keep no such state, and leave Helm's
-/// alone.
-pub async fn a_release_stuck_pending_stops_nothing(world: World) -> World {
+/// Helm rejects upgrades of a release that a crash has left pending. The operator keeps no release state and
+/// ignores that of Helm.
+pub async fn a_pending_helm_release_does_not_block_installation(world: World) -> World {
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -114,7 +114,7 @@ pub async fn recreates_a_deleted_revision(world: World) -> World {
     let old = world.get(&path::revision("default")).await.unwrap();
     world.delete(&path::revision("default")).await;
     world
-        .until_object(&path::revision("default"), "is a new one", |new| {
+        .until_object(&path::revision("default"), "has a new UID", |new| {
             new["metadata"]["uid"] != old["metadata"]["uid"]
         })
         .await;
@@ -122,7 +122,7 @@ pub async fn recreates_a_deleted_revision(world: World) -> World {
     world
 }
 
-pub async fn deletion_takes_everything_along(world: World) -> World {
+pub async fn deletion_removes_all_objects(world: World) -> World {
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     world.delete(&path::istio("default")).await;
@@ -152,7 +152,7 @@ pub async fn a_version_at_its_end_of_life_is_rejected(world: World) -> World {
     );
     assert!(world.get(&path::revision("default")).await.is_none());
     world
-        .assert_no_calls("what cannot be right is not tried again", async |_| {})
+        .assert_no_calls("an invalid version is not retried", async |_| {})
         .await;
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))

@@ -39,10 +39,10 @@ macro_rules! each_migration {
                 defaults_are_applied,
             }
             flow {
-                namespace_labels_lead_and_workloads_follow,
-                templates_that_name_a_revision_name_the_new_one,
+                namespaces_are_relabelled_before_workloads_restart,
+                revision_labels_of_templates_are_updated,
                 injection_enabled_follows_the_default_tag,
-                one_version_string_moves_every_kind_of_label,
+                a_version_change_migrates_every_kind_of_label,
             }
             batches {
                 ten_deployments_three_at_a_time,
@@ -52,35 +52,35 @@ macro_rules! each_migration {
                 a_workload_that_is_never_ready_fails_and_stops_no_other,
             }
             versions {
-                above_the_highest_version_nothing_moves_until_it_is_raised,
+                no_workload_migrates_to_a_version_above_the_maximum,
             }
             revisions {
-                several_old_ones_end_in_one,
+                several_old_revisions_migrate_to_the_active_one,
                 templates_that_differ_from_their_namespace,
-                another_target_in_the_middle,
+                the_target_changes_during_a_migration,
             }
             tags {
                 a_tag_moves_first_and_labels_stay,
             }
             edges {
-                nothing_to_move_is_completed_at_once,
+                a_migration_without_workloads_completes_at_once,
                 migrated_workloads_are_left_alone,
-                a_deployment_deleted_on_its_way,
-                an_istio_deleted_on_the_way,
-                an_operator_killed_on_the_way,
+                a_deployment_is_deleted_during_its_migration,
+                the_istio_is_deleted_during_a_migration,
+                the_operator_is_killed_during_a_migration,
             }
             recovery {
-                a_budget_and_pods_that_never_come_up,
+                a_disruption_budget_and_pods_that_never_become_ready,
                 an_injector_that_rejects_pods,
             }
             options {
                 annotations_of_workloads_are_honoured,
-                a_pause_holds_and_resuming_goes_on,
+                a_paused_migration_continues_when_resumed,
                 fail_fast_ends_after_the_running_batch,
-                stateful_and_daemon_sets_move_when_asked_for,
+                stateful_sets_and_daemon_sets_migrate_if_configured,
             }
             availability {
-                every_service_is_served_at_every_instant,
+                every_service_stays_available,
                 a_state_with_too_few_endpoints_is_detected,
             }
         }
@@ -139,7 +139,7 @@ pub async fn app(world: &World, namespace: &str, name: &str, labels: &str) {
     app_with(world, namespace, name, labels, json!({"replicas": 2})).await;
 }
 
-/// The same with more in its spec.
+/// Like [`app`], with `spec` merged into the spec of the Deployment.
 pub async fn app_with(world: &World, namespace: &str, name: &str, labels: &str, spec: Value) {
     // The deletion of a namespace waits for the termination of its pods.
     let short = json!({"template": {"spec": {"terminationGracePeriodSeconds": 1}}});
@@ -249,7 +249,7 @@ pub async fn until_migration(world: &World, state: &str) -> Value {
     istio["status"]["workloadMigration"].clone()
 }
 
-/// `migrated+failed+skipped of total` of a status.
+/// Formats the counts of a status as `migrated+failed+skipped of total`.
 pub fn counts(status: &Value) -> String {
     let count = |key: &str| status[key].as_i64().unwrap_or_default();
     format!(
@@ -261,7 +261,7 @@ pub fn counts(status: &Value) -> String {
     )
 }
 
-/// `current of total` batches of a status.
+/// Formats the batches of a status as `current of total`.
 pub fn batch(status: &Value) -> String {
     let count = |key: &str| status["batched"][key].as_i64().unwrap_or_default();
     format!("{} of {}", count("currentBatch"), count("totalBatches"))
@@ -283,13 +283,13 @@ pub async fn set(world: &World, migration: Value) {
     world.patch(&path::istio("default"), spec).await;
 }
 
-/// Labels and annotations of a workload's template.
+/// Returns the metadata of a workload's template.
 pub async fn template(world: &World, namespace: &str, name: &str) -> Value {
     let object = world.get(&deployment(namespace, name)).await.unwrap();
     object["spec"]["template"]["metadata"].clone()
 }
 
-/// The value of a namespace's label; null where there is none.
+/// Returns the value of a label of a namespace; null if it is not set.
 pub async fn space_label(world: &World, namespace: &str, key: &str) -> Value {
     let object = world
         .get(&ObjectPath::cluster_scoped("Namespace", namespace))

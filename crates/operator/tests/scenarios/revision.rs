@@ -1,4 +1,4 @@
-//! A revision by itself: what it needs, what it owns, who refers to it, and who has its name.
+//! A revision without an Istio: dependencies, owned objects, references, and name conflicts.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::World;
 use crate::support::fixtures::{self, NEW, OLD};
 use crate::support::path::{self, ObjectPath};
 
-fn inside(kind: &str, name: &str) -> ObjectPath {
+fn in_istio_system(kind: &str, name: &str) -> ObjectPath {
     ObjectPath::namespaced(kind, "istio-system", name)
 }
 
@@ -102,7 +102,8 @@ pub async fn needs_a_node_proxy(world: World) -> World {
     world
 }
 
-/// Pods behave by the script of their birth: new ones behave by the new script.
+/// Deletes the pods, so that their controller creates new ones with the current script: a script applies to
+/// pods that are created after it was set.
 pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
     for pod in world.list("Pod", selector).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
@@ -112,7 +113,7 @@ pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
     }
 }
 
-pub async fn a_namespace_that_comes_later(world: World) -> World {
+pub async fn a_namespace_created_later(world: World) -> World {
     let namespace = world.namespace("").await;
     let name = format!("{namespace}-later");
     world
@@ -158,9 +159,9 @@ pub async fn readiness_follows_istiod(world: World) -> World {
     world
 }
 
-pub async fn what_it_owns_is_reverted(world: World) -> World {
+pub async fn changes_to_owned_objects_are_reverted(world: World) -> World {
     healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
-    let deployment = inside("Deployment", "istiod-mine");
+    let deployment = in_istio_system("Deployment", "istiod-mine");
     let image = "/spec/template/spec/containers/0/image";
     let before = world.get(&deployment).await.unwrap().pointer(image).cloned();
     world
@@ -175,12 +176,12 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
         })
         .await;
 
-    let autoscaler = inside("HorizontalPodAutoscaler", "istiod-mine");
+    let autoscaler = in_istio_system("HorizontalPodAutoscaler", "istiod-mine");
     world
         .patch(&autoscaler, json!({"spec": {"maxReplicas": 17}}))
         .await;
     world
-        .until_object(&autoscaler, "has its bound back", |object| {
+        .until_object(&autoscaler, "has its maximum back", |object| {
             object["spec"]["maxReplicas"] == 5
         })
         .await;
@@ -201,8 +202,8 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
             .await;
     }
     for at in [
-        inside("ConfigMap", "istio-mine"),
-        inside("Service", "istiod-mine"),
+        in_istio_system("ConfigMap", "istio-mine"),
+        in_istio_system("Service", "istiod-mine"),
     ] {
         world.delete(&at).await;
         world.until_there(&at).await;
@@ -211,34 +212,34 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
     world
 }
 
-pub async fn what_others_change_is_left_alone(world: World) -> World {
+pub async fn ignored_changes_cause_no_calls(world: World) -> World {
     let values = json!({"values": {"pilot": {"autoscaleMin": 2}}});
     healthy(&world, fixtures::revision("mine", NEW, "istio-system", values)).await;
-    let autoscaler = inside("HorizontalPodAutoscaler", "istiod-mine");
+    let autoscaler = in_istio_system("HorizontalPodAutoscaler", "istiod-mine");
     world
-        .assert_no_calls("status of an autoscaler", async |world| {
+        .assert_no_calls("status change of an autoscaler", async |world| {
             let status =
                 json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [], "currentMetrics": null});
             world.patch_status(&autoscaler, status).await;
         })
         .await;
-    let budget = inside("PodDisruptionBudget", "istiod-mine");
+    let budget = in_istio_system("PodDisruptionBudget", "istiod-mine");
     world
-        .assert_no_calls("status of a budget", async |world| {
+        .assert_no_calls("status change of a disruption budget", async |world| {
             let now =
                 json!({"disruptionsAllowed": 7, "currentHealthy": 7, "desiredHealthy": 1, "expectedPods": 7});
             world.patch_status(&budget, now).await;
         })
         .await;
     world
-        .assert_no_calls("pull secrets of a service account", async |world| {
+        .assert_no_calls("change of the pull secrets of a service account", async |world| {
             let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
             world
-                .patch(&inside("ServiceAccount", "istiod-mine"), secrets)
+                .patch(&in_istio_system("ServiceAccount", "istiod-mine"), secrets)
                 .await;
         })
         .await;
-    let service = inside("Service", "istiod-mine");
+    let service = in_istio_system("Service", "istiod-mine");
     world
         .patch(
             &service,
@@ -246,32 +247,35 @@ pub async fn what_others_change_is_left_alone(world: World) -> World {
         )
         .await;
     world
-        .assert_no_calls("what is to be ignored", async |world| {
+        .assert_no_calls("change of an object with the ignore annotation", async |world| {
             let patch = json!({"metadata": {"labels": {"istio": "mine-now"}}});
             world.patch(&service, patch).await;
         })
         .await;
     let injector = path::injector("istio-sidecar-injector-mine");
     world
-        .assert_no_calls("the bundle of an injector", async |world| {
+        .assert_no_calls("change of the caBundle of an injector", async |world| {
             let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="}]);
             world.edit(&injector, bundle).await;
         })
         .await;
     let validator = path::validator("istio-validator-mine-istio-system");
     world
-        .assert_no_calls("bundle and policy of a validator", async |world| {
-            let changes = json!([
-                {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="},
-                {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"},
-            ]);
-            world.edit(&validator, changes).await;
-        })
+        .assert_no_calls(
+            "change of caBundle and failurePolicy of a validator",
+            async |world| {
+                let changes = json!([
+                    {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="},
+                    {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"},
+                ]);
+                world.edit(&validator, changes).await;
+            },
+        )
         .await;
     world
 }
 
-async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> World {
+async fn check_references(world: World, name: &str, label: &str, pod_label: &str) -> World {
     healthy(&world, fixtures::revision(name, NEW, "istio-system", json!({}))).await;
     let at = path::revision(name);
     let (used, unused) = (
@@ -324,7 +328,7 @@ async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> 
 }
 
 pub async fn namespaces_and_pods_refer_to_default(world: World) -> World {
-    referred_to(
+    check_references(
         world,
         "default",
         "istio-injection=enabled",
@@ -334,7 +338,7 @@ pub async fn namespaces_and_pods_refer_to_default(world: World) -> World {
 }
 
 pub async fn namespaces_and_pods_refer_to_a_named_one(world: World) -> World {
-    referred_to(world, "mine", "istio.io/rev=mine", "istio.io/rev=mine").await
+    check_references(world, "mine", "istio.io/rev=mine", "istio.io/rev=mine").await
 }
 
 pub async fn two_control_planes_at_once(world: World) -> World {
@@ -348,7 +352,12 @@ pub async fn two_control_planes_at_once(world: World) -> World {
     for name in ["one", "two"] {
         world.until_state(&path::revision(name), "Healthy").await;
     }
-    assert!(world.get(&inside("Deployment", "istiod-one")).await.is_some());
+    assert!(
+        world
+            .get(&in_istio_system("Deployment", "istiod-one"))
+            .await
+            .is_some()
+    );
     assert!(
         world
             .get(&ObjectPath::namespaced("Deployment", &other, "istiod-two"))
@@ -378,14 +387,19 @@ pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
     world
         .until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists")
         .await;
-    assert!(world.get(&inside("Deployment", "istiod")).await.is_none());
+    assert!(
+        world
+            .get(&in_istio_system("Deployment", "istiod"))
+            .await
+            .is_none()
+    );
     let webhook = path::injector("istio-revision-tag-default");
     world.delete(&webhook).await;
     world.until_there(&webhook).await;
     world
         .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
-    // When the tag goes, the name is free.
+    // Once the tag is deleted, the revision can use the name.
     world.delete(&path::tag("default")).await;
     world.until_state(&path::revision("default"), "Healthy").await;
     world
@@ -396,7 +410,7 @@ pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
         json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
     healthy(&world, fixtures::revision("mine", NEW, "istio-system", classes)).await;
     let map = world
-        .until_there(&inside("ConfigMap", "istio-mine-gatewayclass-istio"))
+        .until_there(&in_istio_system("ConfigMap", "istio-mine-gatewayclass-istio"))
         .await;
     assert_eq!(map["data"]["service"], "spec:\n  type: ClusterIP\n");
     world
@@ -417,7 +431,12 @@ pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
     world
         .until_there(&path::injector("istio-sidecar-injector-mine"))
         .await;
-    assert!(world.get(&inside("Deployment", "istiod-mine")).await.is_none());
+    assert!(
+        world
+            .get(&in_istio_system("Deployment", "istiod-mine"))
+            .await
+            .is_none()
+    );
     world
 }
 
@@ -427,17 +446,21 @@ pub async fn the_endpoint_slice_of_a_remote_istiod_is_reverted(world: World) -> 
     world
         .create(fixtures::revision("mine", NEW, "istio-system", values))
         .await;
-    let slice = inside("EndpointSlice", "istiod-mine");
+    let slice = in_istio_system("EndpointSlice", "istiod-mine");
     let address = "/endpoints/0/addresses/0";
-    let as_made = |object: &Value| object.pointer(address) == Some(&json!("192.0.2.7"));
-    world.until_object(&slice, "leads to istiod", as_made).await;
+    let is_unchanged = |object: &Value| object.pointer(address) == Some(&json!("192.0.2.7"));
+    world
+        .until_object(&slice, "contains the address of istiod", is_unchanged)
+        .await;
     world
         .edit(
             &slice,
             json!([{"op": "replace", "path": address, "value": "192.0.2.66"}]),
         )
         .await;
-    world.until_object(&slice, "leads to istiod again", as_made).await;
+    world
+        .until_object(&slice, "contains the address of istiod again", is_unchanged)
+        .await;
     world.delete(&slice).await;
     world.until_there(&slice).await;
     world

@@ -1,4 +1,4 @@
-//! Tags: where they point, when they move, who refers to them, and what keeps them from having their name.
+//! Tags: resolution of the target, updates, references, and name conflicts.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const UNUSED: &str = "InUse=False/NotReferencedByAnything";
 
 /// Creates, uses and deletes the tag `default` for one kind of target and strategy. The Istio `mesh` owns the
 /// revisions.
-async fn life(world: World, kind: &str, strategy: &str) -> World {
+async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
     let is_in_place = strategy == "InPlace";
     let (old, new) = if is_in_place {
         ("mesh", "mesh")
@@ -38,10 +38,10 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
         .until_state(&path::tag("default"), "NotReferencedByAnything")
         .await;
     world.until_condition(&path::revision(old), USED).await;
-    points_to(&world, old).await;
+    until_tag_refers_to(&world, old).await;
 
     world
-        .assert_no_calls("bundle and policy", async |world| {
+        .assert_no_calls("changes of caBundle and failurePolicy", async |world| {
             let bundle = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="}]);
             world
                 .edit(&path::injector("istio-revision-tag-default"), bundle)
@@ -66,11 +66,11 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
     world.until_state(&path::revision(new), "Healthy").await;
     let expected = if kind == "Istio" { new } else { old };
     world
-        .until_object(&path::tag("default"), "points where it should", |tag| {
+        .until_object(&path::tag("default"), "points to the expected revision", |tag| {
             tag["status"]["istioRevision"] == expected
         })
         .await;
-    points_to(&world, expected).await;
+    until_tag_refers_to(&world, expected).await;
     let kept = !is_in_place && kind == "IstioRevision";
     if kept {
         world.pass(Duration::from_secs(world.grace() * 2)).await;
@@ -82,7 +82,7 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
     world.label(&namespace, "istio-injection=").await;
     world.until_condition(&path::tag("default"), UNUSED).await;
     if kept {
-        // A tag that points there keeps a revision, also one that nothing refers to.
+        // A revision with a tag is in use, even if nothing refers to the tag.
         world.pass(Duration::from_secs(world.grace() * 2)).await;
         world.until_condition(&path::revision(old), USED).await;
     }
@@ -96,12 +96,12 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
     world
 }
 
-/// Injector, Service and validator of the tag `default` name this revision.
-async fn points_to(world: &World, revision: &str) {
+/// Waits until injector, Service and validator of the tag `default` refer to this revision.
+async fn until_tag_refers_to(world: &World, revision: &str) {
     world
         .until_object(
             &path::validator("istiod-default-validator"),
-            "names it",
+            "refers to the revision",
             |object| {
                 let service = format!("istiod-{revision}");
                 object["webhooks"][0]["clientConfig"]["service"]["name"] == service.as_str()
@@ -112,35 +112,35 @@ async fn points_to(world: &World, revision: &str) {
     world
         .until_object(
             &path::injector("istio-revision-tag-default"),
-            "names it",
+            "refers to the revision",
             |object| object["metadata"]["labels"]["istio.io/rev"] == revision,
         )
         .await;
     let service = ObjectPath::namespaced("Service", "istio-system", "istiod-revision-tag-default");
     world
-        .until_object(&service, "selects it", |object| {
+        .until_object(&service, "selects the revision", |object| {
             object["spec"]["selector"]["istio.io/rev"] == revision
         })
         .await;
 }
 
 pub async fn of_an_istio_in_place(world: World) -> World {
-    life(world, "Istio", "InPlace").await
+    check_life_cycle(world, "Istio", "InPlace").await
 }
 
 pub async fn of_an_istio_revision_based(world: World) -> World {
-    life(world, "Istio", "RevisionBased").await
+    check_life_cycle(world, "Istio", "RevisionBased").await
 }
 
 pub async fn of_a_revision_in_place(world: World) -> World {
-    life(world, "IstioRevision", "InPlace").await
+    check_life_cycle(world, "IstioRevision", "InPlace").await
 }
 
 pub async fn of_a_revision_revision_based(world: World) -> World {
-    life(world, "IstioRevision", "RevisionBased").await
+    check_life_cycle(world, "IstioRevision", "RevisionBased").await
 }
 
-pub async fn name_of_an_istio_in_place(world: World) -> World {
+pub async fn name_conflict_with_an_istio_in_place(world: World) -> World {
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     world.pass(Duration::from_millis(1100)).await;
@@ -150,7 +150,7 @@ pub async fn name_of_an_istio_in_place(world: World) -> World {
         .await;
     world.settle().await;
     world.until_state(&path::istio("default"), "Healthy").await;
-    // The loser's end must not take the winner's objects along: upstream's does.
+    // Deleting the tag must not delete the objects of the revision. The Sail Operator deletes them.
     world.delete(&path::tag("default")).await;
     world.until_gone(&path::tag("default")).await;
     world.settle().await;
@@ -159,12 +159,12 @@ pub async fn name_of_an_istio_in_place(world: World) -> World {
             .get(&path::validator("istiod-default-validator"))
             .await
             .is_some(),
-        "the loser took the winner's validator along"
+        "the validator of the revision was deleted with the tag"
     );
     world
 }
 
-pub async fn target_that_is_not_there(world: World) -> World {
+pub async fn a_missing_target_is_reported(world: World) -> World {
     world
         .create(fixtures::tag("stable", "IstioRevision", "mine"))
         .await;
@@ -178,7 +178,7 @@ pub async fn target_that_is_not_there(world: World) -> World {
         .until_condition(&path::tag("stable"), "Reconciled=True/Reconciled")
         .await;
     assert_eq!(tag["status"]["istioRevision"], "mine");
-    // Its target goes: it keeps the last that was good, and can be deleted.
+    // Without its target, the tag reports an error and can still be deleted.
     world.delete(&path::revision("mine")).await;
     world
         .until_condition(&path::tag("stable"), "Reconciled=False/RefNotFound")
@@ -243,7 +243,7 @@ pub async fn target_in_another_namespace_then_deleted(world: World) -> World {
         .until_there(&path::injector(&format!("istio-revision-tag-stable-{other}")))
         .await;
     world
-        .until_object(&path::tag("stable"), "says where it is", |tag| {
+        .until_object(&path::tag("stable"), "reports the new namespace", |tag| {
             tag["status"]["istiodNamespace"] == other.as_str()
         })
         .await;

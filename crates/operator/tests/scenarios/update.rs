@@ -1,4 +1,4 @@
-//! Upgrades, with and without workloads: what is new, what stays while it is needed, what goes and when.
+//! Upgrades with and without workloads: creation of the new revision, pruning of the old one, and tags.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn switch(world: &World, kind: &str) {
     world.patch(&path::istio("default"), patch).await;
 }
 
-/// A namespace and a pod that a revision has injected.
+/// Creates a namespace and a pod that a revision has injected, and returns the namespace.
 async fn workload(world: &World, revision: &str) -> String {
     let namespace = world.namespace(&label(revision)).await;
     world
@@ -57,7 +57,7 @@ fn label(revision: &str) -> String {
     }
 }
 
-/// The label names the new revision, and the pods are made again.
+/// Labels the namespace with the new revision, and replaces its pod.
 async fn move_workload(world: &World, namespace: &str, to: &str) {
     let other = if to == "default" {
         "istio.io/rev="
@@ -78,8 +78,8 @@ async fn move_workload(world: &World, namespace: &str, to: &str) {
         .await;
 }
 
-/// The old revision stays while it is in use and for the grace period; then it is deleted completely.
-async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
+/// Checks that the old revision is kept while it is in use and for the grace period, and is then deleted.
+async fn check_pruning(world: &World, old: &str, new: &str, workload: Option<&str>) {
     world.until_state(&path::revision(new), "Healthy").await;
     if let Some(namespace) = workload {
         world
@@ -96,7 +96,10 @@ async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
             .until_condition(&path::revision(old), "InUse=False/NotReferencedByAnything")
             .await;
         world.pass(Duration::from_secs(world.grace() / 3)).await;
-        assert!(world.get(&path::revision(old)).await.is_some(), "deleted at once");
+        assert!(
+            world.get(&path::revision(old)).await.is_some(),
+            "deleted before the end of the grace period"
+        );
     }
     world.until_gone(&path::revision(old)).await;
     let istio = world.until_state(&path::istio("default"), "Healthy").await;
@@ -170,9 +173,9 @@ async fn revision_based(world: World, workloads: bool) -> World {
     world.until_there(&path::revision(NEW_REVISION)).await;
     assert!(
         world.get(&path::revision(OLD_REVISION)).await.is_some(),
-        "the old one went with the new one's coming"
+        "the old revision was deleted when the new one was created"
     );
-    old_goes(&world, OLD_REVISION, NEW_REVISION, namespace.as_deref()).await;
+    check_pruning(&world, OLD_REVISION, NEW_REVISION, namespace.as_deref()).await;
     world
         .until_gone(&ObjectPath::namespaced(
             "Deployment",
@@ -201,7 +204,7 @@ async fn from_in_place(world: World, workloads: bool) -> World {
     };
     switch(&world, "RevisionBased").await;
     world.until_there(&path::revision(NEW_REVISION)).await;
-    old_goes(&world, "default", NEW_REVISION, namespace.as_deref()).await;
+    check_pruning(&world, "default", NEW_REVISION, namespace.as_deref()).await;
     world
 }
 
@@ -223,7 +226,7 @@ async fn from_revision_based(world: World, workloads: bool) -> World {
     };
     switch(&world, "InPlace").await;
     world.until_there(&path::revision("default")).await;
-    old_goes(&world, NEW_REVISION, "default", namespace.as_deref()).await;
+    check_pruning(&world, NEW_REVISION, "default", namespace.as_deref()).await;
     world
 }
 
@@ -237,7 +240,7 @@ pub async fn from_revision_based_to_in_place_with_workloads(world: World) -> Wor
 
 /// Not upstream: a `RevisionBased` Istio without `revisionTags` has the tag `default`, for
 /// `istio-injection=enabled`.
-pub async fn the_default_tag_comes_by_itself(world: World) -> World {
+pub async fn the_default_tag_is_created_automatically(world: World) -> World {
     let object = fixtures::istio(
         "default",
         NEW,

@@ -1,4 +1,5 @@
-//! The node proxy of ambient mode: installed, updated, repaired, taken away; alone and with a target.
+//! ztunnel, the node proxy of ambient mode: installation, update, repair and deletion, with and without a
+//! target.
 
 use serde_json::{Value, json};
 
@@ -13,14 +14,14 @@ fn daemon_set() -> ObjectPath {
     ObjectPath::namespaced("DaemonSet", "ztunnel", "ztunnel")
 }
 
-/// A variable of the proxy's container.
+/// Returns the value of an environment variable of the proxy's container.
 fn variable<'a>(set: &'a Value, name: &str) -> Option<&'a Value> {
     let list = set.pointer("/spec/template/spec/containers/0/env")?.as_array()?;
     let found = list.iter().find(|one| one["name"] == name)?;
     Some(&found["value"])
 }
 
-pub async fn installs_updates_and_goes(world: World) -> World {
+pub async fn is_installed_updated_and_deleted(world: World) -> World {
     world.create(fixtures::ztunnel(json!({"version": OLD}))).await;
     world.until_state(&path::ztunnel(), "Healthy").await;
     world
@@ -80,7 +81,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
 }
 
-pub async fn values_of_its_target(world: World) -> World {
+pub async fn values_of_its_target_are_used(world: World) -> World {
     let values = json!({"values": {"meshConfig": {"trustDomain": "scenario.example"}, "global": {"network": "net-7"}}});
     world
         .create(fixtures::revision("mine", NEW, "istio-system", values))
@@ -93,7 +94,7 @@ pub async fn values_of_its_target(world: World) -> World {
     let set = world.get(&daemon_set()).await.unwrap();
     let text = set["spec"].to_string();
     assert!(text.contains("istiod-mine"), "{text}");
-    // What the target says changes, and so does the proxy.
+    // A change of the values of the target updates the DaemonSet.
     let values = json!({"spec": {"values": {"global": {"network": "net-8"}}}});
     world.patch(&path::revision("mine"), values).await;
     world
@@ -104,7 +105,7 @@ pub async fn values_of_its_target(world: World) -> World {
     world
 }
 
-pub async fn target_that_is_not_there(world: World) -> World {
+pub async fn a_missing_target_is_reported(world: World) -> World {
     let target = json!({"targetRef": {"kind": "Istio", "name": "mesh"}});
     world.create(fixtures::ztunnel(target)).await;
     world
@@ -116,7 +117,7 @@ pub async fn target_that_is_not_there(world: World) -> World {
     world
 }
 
-pub async fn fips_asks_for_tls_1_2(world: World) -> World {
+pub async fn fips_mode_enables_tls_1_2(world: World) -> World {
     world.with_settings(|settings| settings.fips = true).await;
     world.create(fixtures::ztunnel(json!({}))).await;
     world.until_state(&path::ztunnel(), "Healthy").await;

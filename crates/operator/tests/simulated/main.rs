@@ -73,10 +73,10 @@ macro_rules! migrations {
 
 scenarios::migration::each_migration!(migrations);
 
-/// A scenario and its name.
+/// The name of a scenario, and a function that runs it.
 type NamedScenario = (&'static str, fn());
 
-/// Options with one plan at a time.
+/// Limits the operator to one plan at a time.
 fn sequential(mut options: ClusterOptions) -> ClusterOptions {
     options.max_concurrent = 1;
     options
@@ -92,7 +92,7 @@ macro_rules! sequential_scenarios {
     };
 }
 
-/// The same for scenarios of a migration.
+/// Lists the migration scenarios, one plan at a time.
 macro_rules! sequential_migrations {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($((

@@ -1,4 +1,4 @@
-//! Calls and writes of the operator when nothing changes for it.
+//! Calls and writes of the operator when no relevant object changes.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn mesh(world: &World) -> String {
 
 /// Three full passes, each of which plans every object.
 #[test]
-fn a_pass_that_finds_nothing_writes_and_reads_nothing() {
+fn a_full_pass_without_changes_reads_and_writes_nothing() {
     run(async {
         let world = World::simulated(&plain_options()).await;
         mesh(&world).await;
@@ -125,10 +125,9 @@ fn events_that_change_nothing_cost_no_call() {
     });
 }
 
-/// A day in which pods come and go, namespaces are relabelled and istiod restarts: the number of writes per
-/// hour is constant.
+/// A day in which pods are created and deleted, namespaces are relabelled and istiod restarts.
 #[test]
-fn a_day_of_churn_is_flat() {
+fn writes_per_hour_stay_constant_during_churn() {
     let options = ClusterOptions {
         seed: 24,
         ..plain_options()
@@ -156,7 +155,7 @@ fn a_day_of_churn_is_flat() {
     let half = |hours: &[usize]| hours.iter().sum::<usize>();
     assert!(
         half(&hours[12..]) <= half(&hours[..12]) + 8,
-        "it grows: {hours:?}"
+        "writes per hour increase: {hours:?}"
     );
 }
 

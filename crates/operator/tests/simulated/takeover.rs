@@ -12,7 +12,7 @@ use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
 use crate::support::world::{Backing, injecting_options, named, plain_options};
 
-/// The state after the Sail Operator installed an Istio with this spec.
+/// Returns the state after the Sail Operator has installed an Istio with this spec.
 fn installed_by_sail(extra: Value) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
@@ -29,8 +29,8 @@ fn installed_by_sail(extra: Value) -> Vec<Value> {
     })
 }
 
-/// The writes of an operator that starts on this state, without status and events: loaded pods become ready
-/// again.
+/// Returns the writes of an operator that starts on this state, except statuses and Events, which change
+/// because the loaded pods become ready again.
 fn writes_on(state: Vec<Value>) -> Vec<String> {
     run(async {
         let world = World::from_objects(&injecting_options(), state);
@@ -75,7 +75,7 @@ fn quantities_of_a_revision_are_canonical() {
     );
 }
 
-/// What is left of a release, by our label or as an inventory.
+/// Returns the remaining objects of releases, selected by our label, and the inventories.
 async fn left(world: &World) -> Vec<String> {
     let mut left = Vec::new();
     for selector in ["managed-by=sail-operator", "applyset.kubernetes.io/id"] {

@@ -44,7 +44,7 @@ fn lines() -> Vec<Line> {
         }
         let (text, tests) = line
             .split_once(" | ")
-            .unwrap_or_else(|| panic!("no tests: {line}"));
+            .unwrap_or_else(|| panic!("line without tests: {line}"));
         lines.push(Line {
             list: list.clone(),
             text: text.to_owned(),
@@ -121,6 +121,6 @@ fn every_migration_scenario_is_in_the_test_plan() {
         let named = lines
             .iter()
             .any(|line| line.tests.iter().any(|test| test == scenario));
-        assert!(named, "{scenario} is on no line");
+        assert!(named, "{scenario} is not in the test plan");
     }
 }

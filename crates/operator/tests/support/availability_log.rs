@@ -1,6 +1,6 @@
 //! Records every version of every object of some kinds, in the order of the writes.
 //!
-//! It uses watches only, so no state between two reads is missed.
+//! It records watch events, so no state between two reads is missed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -179,7 +179,7 @@ impl AvailabilityLog {
         let known = known.into_iter().filter(|(_, (_, gone))| !gone);
         (known.eq(current))
             .then_some(())
-            .ok_or(format!("{kind} are behind").into())
+            .ok_or(format!("the log of {kind} objects is behind").into())
     }
 }
 

@@ -46,8 +46,8 @@ pub fn parse_trace_line(line: &str) -> Option<Call> {
     counted(request, kind)
 }
 
-/// A watch of a kind that the server does not serve: the trace shows no query, but whole kinds are only ever
-/// watched.
+/// Whether a failed request is the watch of a kind that the server does not serve. The trace contains no
+/// query parameters, but the operator requests whole collections only as watches.
 fn is_unserved(request: &str, outcome: &str) -> bool {
     outcome.starts_with("404 ") && request.split('/').count() == 5
 }
@@ -67,7 +67,7 @@ pub fn from_audit_entry(entry: &mainstay_testkit::cluster::Entry) -> Option<Call
     }
 }
 
-/// Leases are renewed all the time and do not count.
+/// Returns the call, or `None` for a Lease: renewals do not count.
 fn counted(line: &str, kind: CallKind) -> Option<Call> {
     let line = line.to_owned();
     (!line.contains("/leases")).then_some(Call { line, kind })

@@ -50,8 +50,8 @@ pub enum Fault {
     EventMissed(usize),
 }
 
-/// Faults by kind: crashes, losses, conflicts, an overloaded server, stale reads, missed events. Consecutive
-/// samples take one of each kind.
+/// Faults by kind: crashes, losses, conflicts, an overloaded server, stale reads, missed events. Samples
+/// cycle through the kinds.
 pub const KINDS: [&[(CallKind, Fault)]; 6] = {
     use CallKind::{Read, Watch, Write};
     use Fault::{
@@ -106,10 +106,10 @@ pub struct InjectedFault {
     pub fault: Fault,
 }
 
-/// Whether a fault has happened.
+/// Progress of an injected fault.
 #[derive(Clone, Default)]
 pub struct FaultState {
-    /// The call was made.
+    /// The fault was injected.
     pub happened: Arc<AtomicBool>,
     /// The operator has crashed and must be restarted.
     pub crashed: Arc<Notify>,
@@ -123,7 +123,7 @@ pub struct FaultyClient {
     fault_state: FaultState,
 }
 
-/// Wraps clients.
+/// A function that wraps a client.
 pub type ClientWrapper = Arc<dyn Fn(Client) -> Client + Send + Sync>;
 
 impl FaultyClient {
@@ -133,7 +133,7 @@ impl FaultyClient {
         (wrap(client), fault_state)
     }
 
-    /// Returns a function that wraps clients. They share one count of calls: one of them fails.
+    /// Returns a function that wraps clients. The clients share one call counter, so the fault happens once.
     pub fn wrapper(injected: InjectedFault) -> (ClientWrapper, FaultState) {
         let fault_state = FaultState::default();
         let left = Arc::new(AtomicUsize::new(injected.number));
@@ -150,21 +150,21 @@ impl FaultyClient {
         (Arc::new(wrap), fault_state)
     }
 
-    fn has_failed(&self, request: &Request<Body>) -> bool {
-        sort_of(request) == self.injected.kind && self.left.fetch_sub(1, Ordering::Relaxed) == 1
+    fn is_due(&self, request: &Request<Body>) -> bool {
+        kind_of(request) == self.injected.kind && self.left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
     fn record(&self) {
         self.fault_state.happened.store(true, Ordering::Relaxed);
     }
 
-    /// The fault is not possible at this call: the next one of its kind fails instead.
+    /// Defers the fault to the next call of its kind, because it is not possible at this one.
     fn defer(&self) {
         self.left.store(1, Ordering::Relaxed);
     }
 
     async fn inject(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        // These two record the fault when it happens.
+        // Stale reads and missed events are recorded when they take effect.
         if !matches!(self.injected.fault, Fault::Stale(_) | Fault::EventMissed(_)) {
             self.record();
         }
@@ -214,7 +214,7 @@ impl FaultyClient {
     }
 }
 
-fn sort_of(request: &Request<Body>) -> CallKind {
+fn kind_of(request: &Request<Body>) -> CallKind {
     let is_watch = || {
         request
             .uri()
@@ -287,7 +287,7 @@ impl Service<Request<Body>> for FaultyClient {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let this = self.clone();
         Box::pin(async move {
-            if this.has_failed(&request) {
+            if this.is_due(&request) {
                 return this.inject(request).await;
             }
             Ok(this.client.send(request).await?.map(boxed))

@@ -120,7 +120,7 @@ fn without_identity(key: String) -> String {
     }
 }
 
-/// Managed fields are ordered by time.
+/// Sorts managed fields, which the server orders by time.
 fn sort_managers(object: &mut Value) {
     let managers = object.pointer_mut("/metadata/managedFields");
     if let Some(Value::Array(managers)) = managers {
@@ -131,8 +131,8 @@ fn sort_managers(object: &mut Value) {
     }
 }
 
-/// After a takeover a status field stays with its previous manager until it changes, which depends on timing.
-/// That a manager owns it does not.
+/// Replaces the managers of the status by the set of owned fields: after a takeover, a field keeps its
+/// previous manager until its value changes, which depends on timing.
 fn join_status_managers(object: &mut Value) {
     let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else {
         return;

@@ -4,9 +4,9 @@ use mainstay_catalog::Catalog;
 use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
 use serde_json::{Map, Value, json};
 
-/// The newest version scenarios install.
+/// The newest version that scenarios install.
 pub const NEW: &str = "v1.29.1";
-/// The one before it.
+/// The version before [`NEW`].
 pub const OLD: &str = "v1.28.2";
 
 /// Returns our definitions with the versions of this build.

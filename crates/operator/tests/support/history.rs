@@ -35,7 +35,7 @@ pub struct Migration {
     pub batch: i64,
     pub version: u64,
     pub at: Instant,
-    /// When its rollout was complete, if ever.
+    /// Version and time at which its rollout was complete; `None` if it never was.
     pub complete: Option<(u64, Instant)>,
 }
 
@@ -59,7 +59,7 @@ pub struct Availability {
     pub services: BTreeMap<String, LowestAvailability>,
     /// States in which a Service had too few replicas.
     pub violations: Vec<String>,
-    /// Services that were available once; new ones are not checked before.
+    /// Services that have been available; a new one is not checked before that.
     available_once: BTreeSet<String>,
 }
 
@@ -87,7 +87,7 @@ impl History {
         self.migration_violations_at(time).into_iter().collect()
     }
 
-    /// The same with known times.
+    /// Like [`History::migration_violations`], with a function that returns the time of an observation.
     pub fn migration_violations_at(&self, time: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
         super::migration_checks::replay::violations(&self.entries, self.begin, time)
     }
@@ -401,7 +401,7 @@ fn guaranteed_replicas(deployment: &Value) -> (i64, i64) {
     (desired, desired - missing - i64::from(stuck))
 }
 
-/// For tests: an entry of an object; `gone: true` in it means deleted.
+/// Returns an entry for tests; a field `gone: true` in the object marks it as deleted.
 #[cfg(test)]
 pub(super) fn entry(version: u64, kind: &'static str, object: Value) -> Entry {
     Entry {

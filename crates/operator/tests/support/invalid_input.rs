@@ -153,7 +153,7 @@ fn reconciled(object: &Value) -> Option<&Value> {
 }
 
 impl InputResults {
-    /// Prints the line that the proof reads, and panics if anything is wrong.
+    /// Prints the line that `cargo xtask prove` reads, and panics if a result is wrong.
     pub fn conclude(&self) {
         println!(
             "bad input: {} rejected by the schema, {} reported by a condition, {} harmless, {} batches beside a valid object, {} wrong",

@@ -17,7 +17,7 @@ struct Recorded {
     times: Vec<Duration>,
 }
 
-/// Statistics of planning.
+/// Statistics of planning times.
 pub struct PlanTimes {
     pub slowest: Duration,
     pub median: Duration,
@@ -78,7 +78,7 @@ impl PlanChecks {
         Arc::new(move |snapshot, plan| plan_checks.inspect(snapshot, plan))
     }
 
-    /// Checks a plan, and measures the time to make it again.
+    /// Checks a plan, and measures the time to plan again.
     fn inspect(&self, snapshot: &Snapshot, plan: &Plan) {
         let start = Instant::now();
         let again = mainstay_mesh::plan(snapshot, &plan.subject);

@@ -32,10 +32,11 @@ fn with_shared<T>(act: impl FnOnce(&mut Vec<(ThreadId, Arc<Real>)>) -> T) -> T {
     act(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The versions that have a real istiod.
+/// The istiod binaries.
 pub const ISTIODS: [&str; 2] = ["pilot-discovery-1.28.2", "pilot-discovery-1.29.1"];
 
-/// A version without a binary is run by the next one; charts, revision and webhooks are its own.
+/// The image tag of a version without an istiod binary, and that of the binary that runs instead. Charts,
+/// revision and webhooks are those of the former.
 const SUBSTITUTE: (&str, &str) = (":1.27.9", ":1.28.2");
 
 /// Real istiods, with a substitute for the missing version.
@@ -54,7 +55,7 @@ impl PodBackend for IstiodBackend {
     }
 }
 
-/// Without injection no istiod serves the webhooks.
+/// Disables webhooks, which no istiod serves without injection.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 /// Start and stop time of pods.

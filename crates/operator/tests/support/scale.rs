@@ -40,7 +40,7 @@ pub struct Figures {
     pub batches: usize,
     /// Time from the start of the first batch to the end, in virtual time.
     pub took: Duration,
-    /// The time without any delay by the operator.
+    /// The duration if the operator caused no delay.
     pub ideal: Duration,
     pub written: Written,
     /// Wall-clock time.
@@ -104,7 +104,7 @@ impl Figures {
         let written = &self.written;
         assert!(self.stretch() <= 1.05, "{}", self.line());
         assert_eq!(written.workloads, self.workloads, "one patch per workload");
-        assert_eq!(written.max_per_workload, 1, "never two of one workload");
+        assert_eq!(written.max_per_workload, 1, "no workload is patched twice");
         assert_eq!(written.namespaces, self.relabelled, "one patch per namespace");
         assert!(written.statuses <= self.max_statuses(), "{}", self.line());
         assert_eq!(written.others, [""; 0], "nothing else is written");

@@ -1,4 +1,4 @@
-//! Faults of calls and watches on the simulator, and the share of them that a run takes.
+//! Faults of calls and watches on the simulator, and the sample of them that a run uses.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ pub fn watch_faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// Takes `default` faults at random, the number in `MAINSTAY_MATRIX`, or all if that is `whole`. Of these,
-/// only those whose description contains `MAINSTAY_FAULT`, if it is set.
+/// Keeps a random sample of the faults whose description contains `MAINSTAY_FAULT` (all, if it is not set).
+/// The size is `default` or the number in `MAINSTAY_MATRIX`; `whole` keeps all.
 pub fn sample<T: std::fmt::Display>(faults: &mut Vec<T>, default: usize, seed: u64) {
     if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
         faults.retain(|fault| fault.to_string().contains(&chosen));

@@ -77,7 +77,7 @@ impl World {
         Self::on(Real::shared(false).await).await
     }
 
-    /// The same with real istiods that inject pods.
+    /// Like [`World::real`], with real istiods that inject pods.
     pub async fn real_injecting() -> Self {
         Self::on(Real::shared(true).await).await
     }
@@ -186,7 +186,7 @@ impl World {
             clock,
         });
         let old = self.operator.replace(Some(operator));
-        assert!(old.is_none(), "two operators");
+        assert!(old.is_none(), "an operator is already running");
     }
 
     /// Stops the operator as SIGTERM does.

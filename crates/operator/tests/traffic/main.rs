@@ -1,7 +1,7 @@
 //! Live traffic during an upgrade and during a rollout: real istiods and proxies with mTLS; only the operator
 //! changes the mesh and the routes.
 //!
-//! The program is the test, the operator process and the application in pods.
+//! The same binary runs as the test, as the operator process, and as the application in pods.
 
 #![allow(
     clippy::unwrap_used,

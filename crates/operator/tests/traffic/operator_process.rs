@@ -61,7 +61,7 @@ async fn operate(kubeconfig: &Path) {
     eprintln!("the operator ended: {ended:?}");
 }
 
-/// A running operator; killed with this value.
+/// A running operator; it is killed when this value is dropped.
 pub struct OperatorProcess(Child);
 
 impl OperatorProcess {

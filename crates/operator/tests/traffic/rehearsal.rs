@@ -1,6 +1,6 @@
 //! Records an upgrade for comparison with a rehearsal: measures readiness times, takes a snapshot, and
-//! upgrades with one workload held. `cargo xtask prove traffic` runs the rehearsal on the snapshot and
-//! compares.
+//! upgrades with one workload that is kept unready. `cargo xtask prove traffic` runs the rehearsal on the
+//! snapshot and compares the results.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A canary under load, driven by the rollout controller: shares at each step, an abort, the way to the end,
-//! and a control whose readiness is not checked.
+//! A canary under load, driven by the rollout controller: shares at each step, an abort, a complete rollout,
+//! and a negative control without a readiness probe.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,13 +17,13 @@ const NAMESPACE: &str = "shop";
 /// Name of the application, of its deployment and of its route.
 const SHOP: &str = "shop";
 const COMPONENT: &str = "web";
-/// The host that the load asks for.
+/// The `Host` header of the load's requests.
 const HOST: &str = "mesh.test";
 const REPLICAS: u32 = 2;
 
 /// Requests per second.
 const RATE: u32 = 300;
-/// Largest accepted distance of a share from its weight, in percent.
+/// Maximum difference between a share and its weight, in percentage points.
 const TOLERANCE: f64 = 2.0;
 /// Time from the write of a route until every proxy has it.
 const PROPAGATION: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ fn needed_requests(weight: u32) -> u32 {
     (needed as u32).max(3 * RATE)
 }
 
-/// An Application whose pods do not come up while a file exists; with or without a readiness probe.
+/// Returns an Application whose pods do not serve while a file exists, with or without a readiness probe.
 fn application(mesh: &TestMesh, number: u32, is_probed: bool) -> Value {
     let hold = mesh.hold(&revision(number)).display().to_string();
     let mut container = json!({
@@ -241,7 +241,7 @@ impl Canary {
         self.load.take().unwrap().finish()
     }
 
-    /// Returns a line with the measured shares; each must be near its weight.
+    /// Checks that each share is near its weight, and returns a line with the measured shares.
     fn check_shares(&self, results: &Results) -> String {
         let mut shares = Vec::new();
         for window in &self.windows {
@@ -250,7 +250,7 @@ impl Canary {
             shares.push(format!("{percent:.1} % of {requests} at {weight}"));
             let least = needed_requests(window.weight) as usize * 9 / 10;
             assert!(requests >= least, "only {requests} requests at {weight} %");
-            // Without a choice there is no deviation either.
+            // With a weight of 0 or 100 % there is no random deviation.
             let tolerance = if window.weight % 100 == 0 { 0.0 } else { TOLERANCE };
             assert!(
                 (percent - weight).abs() <= tolerance,
@@ -303,7 +303,7 @@ pub async fn a_canary_fails_no_request() {
     ignore_readiness(&mut canary).await;
 }
 
-/// The second attempt completes.
+/// Completes the second attempt.
 async fn complete(canary: &mut Canary) {
     canary.windows.clear();
     canary.start_load().await;
@@ -324,8 +324,8 @@ async fn complete(canary: &mut Canary) {
     none_failed(&canary.mesh, &results);
 }
 
-/// The control: the same application without a readiness probe counts as ready before it serves, so requests
-/// fail.
+/// Negative control: without a readiness probe, the same application counts as ready before it serves, so
+/// requests fail.
 async fn ignore_readiness(canary: &mut Canary) {
     std::fs::write(canary.mesh.hold(&revision(3)), "").unwrap();
     canary.start_load().await;

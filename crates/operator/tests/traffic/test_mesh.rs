@@ -20,13 +20,13 @@ pub struct TestMesh {
     operator: Option<OperatorProcess>,
     pub mesh: Mesh,
     client: Client,
-    /// Observations, made during every wait.
+    /// Observations, which are recorded during every wait.
     pub observer: PodObserver,
     /// Time until the first response through the gateway.
     pub startup_time: Duration,
 }
 
-/// Our definitions, with those of application delivery, and those of the newer Istio.
+/// Returns our definitions, with those of application delivery, and the definitions of the newer Istio.
 fn all_definitions() -> [Vec<Value>; 2] {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(NEW_VERSION).unwrap();
@@ -196,7 +196,7 @@ impl TestMesh {
         self.operator = None;
     }
 
-    /// Records what happened.
+    /// Adds a note to the observations.
     pub fn note(&mut self, what: &str) {
         self.observer.note(what);
     }
@@ -222,7 +222,7 @@ impl TestMesh {
             }
             assert!(
                 Instant::now() < end,
-                "not after {seconds} s: {what}\n{}",
+                "timeout after {seconds} s: {what}\n{}",
                 self.description().await
             );
             tokio::time::sleep(INTERVAL).await;
@@ -259,7 +259,7 @@ impl TestMesh {
         assert!(response.is_ok(), "{path}: {response:?}");
     }
 
-    /// As `kubectl patch` does: containers by their names.
+    /// Sends a strategic merge patch as `kubectl patch` does: containers are merged by name.
     pub async fn strategic(&self, path: &str, change: &Value) {
         let response = self
             .call(
@@ -276,7 +276,7 @@ impl TestMesh {
         self.call("GET", path, "application/json", None).await.ok()
     }
 
-    /// The objects of a list.
+    /// Returns the objects of a collection.
     pub async fn list(&self, path: &str) -> Vec<Value> {
         let list = self.get(path).await.unwrap_or_default();
         list["items"].as_array().cloned().unwrap_or_default()

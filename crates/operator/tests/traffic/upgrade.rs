@@ -14,8 +14,8 @@ pub const RATE: u32 = 160;
 /// Time before the change and after the end.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// No request fails between the change of the version and the deletion of the old control plane. Repeated on
-/// request.
+/// No request fails between the change of the version and the deletion of the old control plane. Runs
+/// `MAINSTAY_TRAFFIC_RUNS` times.
 pub async fn no_request_fails() {
     for run in 1..=runs() {
         println!("run {run}");
@@ -81,7 +81,11 @@ async fn injected_by(mesh: &TestMesh, app: &fixtures::App) -> String {
 /// Returns the number of rejected plaintext requests; none may succeed.
 fn rejected_plaintext(mesh: &TestMesh) -> usize {
     let observer = &mesh.observer;
-    assert!(observer.rejected > 10, "{} are too few", observer.rejected);
+    assert!(
+        observer.rejected > 10,
+        "only {} plaintext requests were rejected",
+        observer.rejected
+    );
     assert!(observer.accepted.is_empty(), "{}", observer.accepted.join("\n"));
     observer.rejected
 }
@@ -127,7 +131,10 @@ pub async fn one_workload_is_held() {
                 "no {reason} among {events:?}"
             );
         }
-        assert!(mesh.get(&revision(OLD)).await.is_some(), "it is still in use");
+        assert!(
+            mesh.get(&revision(OLD)).await.is_some(),
+            "the old revision is still in use"
+        );
         std::fs::remove_file(mesh.hold(held.name)).unwrap();
         mesh.note("the block is lifted");
         until_migrated(mesh).await;
@@ -155,7 +162,7 @@ pub async fn pods_are_injected_at_any_time() {
         observer.tries,
         summary(&results)
     );
-    assert!(observer.tries > 50, "{} are too few", observer.tries);
+    assert!(observer.tries > 50, "only {} pods were tried", observer.tries);
     assert!(observer.misses.is_empty(), "{}", observer.misses.join("\n"));
     none_failed(&mesh, &results);
 }

@@ -45,20 +45,20 @@ fn count(page: &str, what: &str) -> usize {
 }
 
 /// Prepends a text to every string of a report.
-fn poison(value: &mut Value, with: &str, at: &str) {
+fn prefix_strings(value: &mut Value, with: &str, at: &str) {
     // Enum values are not free text.
     const WORDS: [&str; 6] = ["method", "outcome", "severity", "result", "change", "kind"];
     match value {
-        // In front, because a trailing newline must stay at the end.
+        // Prepended, because a trailing newline must stay at the end.
         Value::String(text) => text.insert_str(0, with),
-        Value::Array(all) => all.iter_mut().for_each(|one| poison(one, with, at)),
+        Value::Array(all) => all.iter_mut().for_each(|one| prefix_strings(one, with, at)),
         Value::Object(all) => {
             for (key, one) in all.iter_mut() {
                 let is_word = WORDS.contains(&key.as_str()) && one.is_string();
                 let is_free = key == "kind" && !["findings", "phases"].contains(&at);
                 if !is_word || is_free {
                     let at = if at.is_empty() { key.clone() } else { at.to_owned() };
-                    poison(one, with, &at);
+                    prefix_strings(one, with, &at);
                 }
             }
         }
@@ -140,7 +140,7 @@ fn a_name_is_never_markup() {
         "{{7*7}}${x}",
     ] {
         let mut value = serde_json::to_value(Report::sample()).unwrap();
-        poison(&mut value, hostile, "");
+        prefix_strings(&mut value, hostile, "");
         let report: Report = serde_json::from_value(value).unwrap();
         let page = page(&report);
         assert_eq!(tags(&page), clean, "{hostile:?}");

@@ -1,4 +1,4 @@
-//! Which objects are kept, which are rejected, and with which messages.
+//! Filtering and validation of input objects, with the messages of rejected ones.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn webhooks_of_other_vendors_are_listed_and_not_simulated() {
 }
 
 #[test]
-fn injectors_with_a_url_are_known_by_label_or_owner() {
+fn injectors_with_a_url_are_recognized_by_label_or_owner() {
     let hook = |name: &str, metadata: Value| {
         let mut object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": name},
@@ -112,7 +112,7 @@ fn injectors_with_a_url_are_known_by_label_or_owner() {
 }
 
 #[test]
-fn objects_that_no_cluster_holds_are_rejected() {
+fn invalid_objects_are_rejected() {
     let begin = "invalid object 1 in the input: ";
     let check = |object: Value, why: &str| assert_eq!(rejection(object), format!("{begin}{why}"));
     check(json!([]), "not a map");
@@ -134,7 +134,7 @@ fn objects_that_no_cluster_holds_are_rejected() {
 }
 
 #[test]
-fn workloads_that_no_server_accepts_are_rejected() {
+fn invalid_workloads_are_rejected() {
     let begin = "invalid object 1 in the input: ";
     let deployment = |replicas: Value, app: &str| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"}, "spec": {

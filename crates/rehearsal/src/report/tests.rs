@@ -29,7 +29,7 @@ fn json_keys_are_stable() {
 }
 
 #[test]
-fn elapsed_times_are_formatted_for_people() {
+fn elapsed_times_are_formatted() {
     for (millis, text) in [
         (0, "0s"),
         (49, "0s"),

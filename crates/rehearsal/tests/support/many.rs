@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 const OLD: &str = "default-v1-28-2";
-/// Workloads of one namespace.
+/// Number of workloads per namespace.
 const EACH: usize = 10;
 
 /// Returns an Istio and workloads, each with its `ReplicaSet`, two pods and a Service.
@@ -31,7 +31,7 @@ pub(crate) fn many(count: usize) -> Vec<Value> {
     objects
 }
 
-/// A Deployment as a cluster holds it, with its replica set, two pods and a Service.
+/// Returns a Deployment with its `ReplicaSet`, two pods and a Service.
 fn workload(namespace: &str, name: &str) -> Vec<Value> {
     let (hash, labels) = ("5d4f8c7b6", json!({"app": name}));
     let hashed = json!({"app": name, "pod-template-hash": hash});

@@ -30,7 +30,7 @@ pub(crate) fn catalog() -> Arc<Catalog> {
     Arc::new(Catalog::embedded().unwrap())
 }
 
-/// The mesh: what its Istio says about moving workloads.
+/// Returns the Istio of the mesh with this `migration`.
 pub(crate) fn istio(migration: &Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {
         "version": "v1.28.2", "namespace": "istio-system",
@@ -69,8 +69,8 @@ fn merge(object: &mut Value, more: &Value) {
     }
 }
 
-/// Namespaces by label, by injection and silent, and workloads of every sort.
-pub(crate) fn cast() -> Vec<Value> {
+/// Returns namespaces selected by revision, by injection and not at all, and workloads of every sort.
+pub(crate) fn mixed_workloads() -> Vec<Value> {
     let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     let none = json!({});
     let labelled = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
@@ -117,7 +117,7 @@ pub(crate) fn cast() -> Vec<Value> {
 /// Runs the old mesh until everything is ready, then calls `then`.
 pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
     istio: &Value,
-    cast: Vec<Value>,
+    mixed_workloads: Vec<Value>,
     then: impl FnOnce(SimulatedCluster, RunningOperator) -> F,
 ) -> T {
     let options = ClusterOptions {
@@ -129,7 +129,7 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
         stage.create(istio).await?;
         let operator = stage.start_operator(Settings::default(), Options::default());
         stage.sleep(Duration::from_secs(20)).await;
-        for object in cast {
+        for object in mixed_workloads {
             stage.create(&object).await?;
         }
         stage.sleep(Duration::from_secs(30)).await;
@@ -138,21 +138,21 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
     result.unwrap()
 }
 
-/// The objects of a stage.
+/// Returns the objects of a simulated cluster.
 pub(crate) fn objects(stage: &SimulatedCluster) -> Vec<Value> {
     stage.sim().with(|state| dump(state))
 }
 
-/// The objects of the old mesh.
-pub(crate) fn snapshot(istio: &Value, cast: Vec<Value>) -> Vec<Value> {
-    old_mesh(istio, cast, async |stage, operator| {
+/// Returns the objects of the old mesh once it is ready.
+pub(crate) fn snapshot(istio: &Value, mixed_workloads: Vec<Value>) -> Vec<Value> {
+    old_mesh(istio, mixed_workloads, async |stage, operator| {
         let objects = objects(&stage);
         operator.stop().await?;
         Ok(objects)
     })
 }
 
-/// A request for 1.29.1.
+/// Returns a request for an upgrade to 1.29.1.
 pub(crate) fn upgrade() -> RehearsalRequest {
     RehearsalRequest {
         to: Some("v1.29.1".into()),
@@ -165,7 +165,7 @@ pub(crate) fn report(objects: &[Value], request: &RehearsalRequest) -> Report {
     rehearse(&catalog(), &input, request).unwrap()
 }
 
-/// Findings of a kind, as `severity subject: what`.
+/// Returns the findings of a kind, as `severity subject: what`.
 pub(crate) fn found(report: &Report, kind: FindingKind) -> Vec<String> {
     let found = report.findings.iter().filter(|finding| finding.kind == kind);
     found

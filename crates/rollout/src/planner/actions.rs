@@ -10,8 +10,8 @@ use super::begin::{restart, turn_back};
 use super::{Draft, version};
 use crate::plan::{Action, Step};
 
-/// Handles every action without a result. The effect is part of the status before the action says so; a list
-/// of UIDs keeps an action from taking effect twice.
+/// Handles every action without a result. The effect is written to the status before the result of the
+/// action; a list of UIDs prevents an action from taking effect twice.
 pub(super) fn handle(draft: &mut Draft<'_>) {
     let pending: Vec<&DeploymentAction> = draft
         .snapshot

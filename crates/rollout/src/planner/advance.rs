@@ -67,7 +67,7 @@ fn current_clusters<'a>(stage: &'a Stage<'_>) -> impl Iterator<Item = &'a Cluste
         .filter(move |state| state.is_reachable && state.group == current)
 }
 
-/// Whether a cluster has everything that the current step asks for, as far as the budget allows.
+/// Whether a cluster has reached the goals of the current step, as far as the budget allows.
 fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_routed = stage
         .routes
@@ -88,8 +88,8 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     is_routed && is_grown && is_clean(stage, state)
 }
 
-/// Whether a cluster has nothing left of what ends. What another cluster still has to replace, and what is
-/// kept warm, does not count.
+/// Whether a cluster has no obsolete workloads and no replicas above its target. Replicas that another
+/// cluster still has to replace, and replicas that are kept warm, do not count.
 fn is_clean(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_last = stage.rollout.group as usize + 1 >= stage.groups.len();
     let is_relocated = state.target_total() < state.start_total() && !is_last;
@@ -119,7 +119,7 @@ fn has_too_many_failures(stage: &Stage<'_>) -> bool {
     failed.count() > max as usize
 }
 
-/// Records a failure and what it leads to. Returns whether the rollout changed.
+/// Records a failure and applies `onFailure`. Returns whether the rollout changed.
 fn fail(draft: &mut Draft<'_>, failure: Reason, message: &str) -> bool {
     let Some(rollout) = draft.status.rollout.clone() else {
         return false;

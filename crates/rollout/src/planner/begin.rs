@@ -77,7 +77,7 @@ fn start(draft: &mut Draft<'_>, previous: Option<&RolloutStatus>, stable: Alloca
     draft.is_transition = true;
 }
 
-/// Turns the rollout back to its stable state. Returns whether there is one.
+/// Starts the rollback to the stable state. Returns whether there is one.
 pub(super) fn turn_back(draft: &mut Draft<'_>, failure: Reason) -> bool {
     let now = draft.now();
     let previous = draft.status.rollout.clone();

@@ -88,7 +88,7 @@ fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
     is_over
 }
 
-/// Deletes routes first, so that no request reaches a workload that goes away.
+/// Deletes routes first, so that no request reaches a workload that is being deleted.
 fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
     if !view.is_reachable(snapshot.now) {
         return Vec::new();

@@ -38,7 +38,7 @@ pub(crate) fn strategy(deployment: &ApplicationDeployment) -> Strategy {
     deployment.spec.strategy.clone().unwrap_or_default()
 }
 
-/// Returns the steps of a rollout. The first deployment and the way back have none.
+/// Returns the steps of a rollout. The first deployment and a rollback have none.
 pub(crate) fn steps(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> Vec<RolloutStep> {
     let is_first = rollout
         .stable

@@ -1,4 +1,4 @@
-//! Resolves a spec: which revision runs where with how many replicas, and who receives which share.
+//! Resolves a spec to replicas by revision and cluster, and weights by rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,9 +17,9 @@ pub(crate) struct Cell<'a> {
     pub(crate) revision: String,
     /// Replicas at the start of the rollout.
     pub(crate) source: u32,
-    /// Replicas at its end.
+    /// Replicas at the end of the rollout.
     pub(crate) target: u32,
-    /// Whether the revision is part of the end.
+    /// Whether the revision exists at the end of the rollout.
     pub(crate) is_wanted: bool,
     /// Whether its replicas are managed.
     pub(crate) is_managed: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Cell<'a> {
     pub(crate) weight: u32,
     /// Weight at the start of the rollout.
     pub(crate) source_weight: u32,
-    /// Weight at its end.
+    /// Weight at the end of the rollout.
     pub(crate) target_weight: u32,
     /// Whether a Service selects its pods.
     pub(crate) has_service: bool,
@@ -55,15 +55,15 @@ impl Cell<'_> {
     }
 }
 
-/// How far the clusters of a group may go.
+/// How far the rollout of a group of clusters may proceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// The group has not started.
     #[default]
     Hold,
-    /// At the current step.
+    /// To the goals of the current step.
     Step,
-    /// To the end.
+    /// To the end of the rollout.
     Final,
 }
 

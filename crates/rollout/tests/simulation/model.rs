@@ -23,9 +23,9 @@ pub(crate) struct RandomBehavior {
     random: Random,
     /// Revisions whose pods never become ready.
     pub(crate) broken: BTreeSet<String>,
-    /// Seconds until a pod is ready, at most.
+    /// Maximum number of seconds until a pod is ready.
     pub(crate) delay: usize,
-    /// Value that a metric returns.
+    /// Value of every metric; `None` for no data.
     pub(crate) metric: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct World {
     pub(crate) model: Model,
     pub(crate) behavior: RandomBehavior,
     pub(crate) faults: Faults,
-    /// Changes a plan before it is executed: a planted defect.
+    /// Injected defect: changes a plan before it is executed.
     pub(crate) defect: Option<fn(&mut Plan, &World)>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) writes: usize,
@@ -319,7 +319,7 @@ impl World {
         self.violations.push(Violation { property, detail });
     }
 
-    // Figures by cluster, independent of the planner.
+    // Numbers by cluster, computed independently of the planner.
 
     /// Replicas of a placement in a cluster.
     fn placed(placement: &[RevisionPlacement], cluster: &str) -> u32 {
@@ -342,7 +342,7 @@ impl World {
         )
     }
 
-    /// Pods by revision, each component counted alone and the largest taken.
+    /// Returns the pods by revision, of the component with the most.
     fn replicas(
         &self,
         cluster: &str,
@@ -581,7 +581,7 @@ impl World {
         }
     }
 
-    /// P8: nothing is lost on the way back.
+    /// P8: no cluster has fewer ready pods than its floor during a rollback.
     fn check_floors(&mut self) {
         for (cluster, floor) in self.floors.clone() {
             let ready: u32 = self.ready(&cluster).values().sum();
@@ -591,7 +591,7 @@ impl World {
         }
     }
 
-    /// P9: the number of clusters that have changed and are not yet at their end.
+    /// P9: limits the number of clusters that have started to change and are not complete.
     fn check_concurrency(&mut self) {
         let (Some(limit), Some(rollout)) = (self.concurrency, self.deployment.status.rollout.clone()) else {
             return;
@@ -663,7 +663,7 @@ impl World {
         layout
     }
 
-    /// P11 and "no leaked object" at rest: exactly what is listed exists.
+    /// P11, and no leaked object after convergence: exactly the objects of the inventories exist.
     pub(crate) fn check_rest(&mut self) {
         let mut wrong = Vec::new();
         for (name, cluster) in &self.clusters {

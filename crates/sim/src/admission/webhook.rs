@@ -43,15 +43,15 @@ struct ReviewedWrite<'a> {
     object: Option<&'a Value>,
 }
 
-/// State of the mutating rounds: a webhook with `reinvocationPolicy: IfNeeded` is called reinvoke if a later
+/// State of the mutating rounds: a webhook with `reinvocationPolicy: IfNeeded` is called again if a later
 /// plugin changed the object.
 #[derive(Default)]
 struct Rounds {
     /// Whether this is the second round.
     second: bool,
-    /// Webhooks to call reinvoke if the object changes after them.
+    /// Webhooks to call again if the object changes after them.
     reinvocable: BTreeSet<String>,
-    /// Webhooks to call reinvoke in the second round.
+    /// Webhooks to call again in the second round.
     reinvoke: BTreeSet<String>,
     changed: bool,
 }
@@ -72,7 +72,7 @@ fn is_exempt(attributes: &Attributes<'_>, context: &Context) -> bool {
         || !matches!(context.subresource.as_str(), "" | "status")
 }
 
-/// Calls the mutating webhooks. The built-in `plugins` run reinvoke if a webhook changed the object.
+/// Calls the mutating webhooks. The built-in `plugins` run again if a webhook changed the object.
 pub(super) fn mutate(
     state: &mut State,
     attributes: &Attributes<'_>,

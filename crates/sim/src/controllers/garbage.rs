@@ -1,4 +1,4 @@
-//! Garbage collection: deletes objects whose owners are gone; handles foreground deletion and orphaning.
+//! Garbage collection: deletes objects whose owners do not exist; handles foreground deletion and orphaning.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

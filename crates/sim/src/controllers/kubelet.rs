@@ -323,7 +323,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of pods per step.
 const MAX_PODS_PER_STEP: usize = 250;
 
-/// Returns when to repeat a write; never if its object is gone.
+/// Returns when to retry a write, or `None` if its object no longer exists.
 fn retry_at(now: Instant, error: &Status) -> Option<Instant> {
     match error.code() {
         _ if error.is_webhook_pending() => Some(now.plus(WEBHOOK_RETRY_INTERVAL)),

@@ -23,7 +23,7 @@ const REQUIRED: [&str; 6] = [
     "limits.memory",
 ];
 
-/// Adds the usage of a pod. A pod that has ended uses nothing but its place in the API.
+/// Adds the usage of a pod. A completed pod, or one past its deletion time, uses only its object count.
 pub(super) fn add_usage(state: &State, pod: &Value, used: &mut Amounts) {
     if has_ended(state, pod) {
         return;

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_files_is_left_alone() {
+    fn a_directory_with_files_is_not_written_to() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("mine.yaml"), "mine").unwrap();
         let error = write(Vec::new(), root.path()).unwrap_err();

@@ -27,17 +27,17 @@ pub(crate) fn config_map(name: &str, value: &str) -> ConfigMap {
 
 pub(crate) async fn the_client_creates_reads_changes_and_deletes(client: Client, home: &str) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
-    let made = maps
+    let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap();
-    assert_eq!(made.data.unwrap()["k"], "1");
+    assert_eq!(created.data.unwrap()["k"], "1");
     let patch = json!({"data": {"k": "2", "l": "3"}});
     let changed = maps
         .patch("a", &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .unwrap();
-    assert_ne!(changed.resource_version(), made.metadata.resource_version);
+    assert_ne!(changed.resource_version(), created.metadata.resource_version);
     assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
     maps.delete("a", &DeleteParams::default()).await.unwrap();
     let error = maps.get("a").await.unwrap_err().to_string();
@@ -222,7 +222,7 @@ pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(clien
 
 pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client: Client, home: &str) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
-    let made = maps
+    let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap();
@@ -239,7 +239,7 @@ pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client:
         kind: Some("ConfigMap".into()),
         name: Some("a".into()),
         namespace: Some(home.to_owned()),
-        uid: made.metadata.uid,
+        uid: created.metadata.uid,
         ..Default::default()
     };
     recorder.publish(&event, &reference).await.unwrap();
@@ -262,19 +262,19 @@ async fn finalized(map: Arc<ConfigMap>, api: Api<ConfigMap>) -> Result<Action, f
     .await
 }
 
-pub(crate) async fn the_finalizer_helper_holds_an_object_and_lets_it_go(client: Client, home: &str) {
+pub(crate) async fn the_finalizer_helper_adds_and_removes_its_finalizer(client: Client, home: &str) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
-    let made = maps
+    let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap();
-    finalized(Arc::new(made), maps.clone()).await.unwrap();
+    finalized(Arc::new(created), maps.clone()).await.unwrap();
     let held = maps.get("a").await.unwrap();
     assert_eq!(held.finalizers(), ["example.com/clean"]);
     maps.delete("a", &DeleteParams::default()).await.unwrap();
-    let dying = maps.get("a").await.unwrap();
-    assert!(dying.metadata.deletion_timestamp.is_some());
-    finalized(Arc::new(dying), maps.clone()).await.unwrap();
+    let deleted = maps.get("a").await.unwrap();
+    assert!(deleted.metadata.deletion_timestamp.is_some());
+    finalized(Arc::new(deleted), maps.clone()).await.unwrap();
     assert!(maps.get_opt("a").await.unwrap().is_none());
 }
 
@@ -318,14 +318,17 @@ async fn hold(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
 pub(crate) async fn a_lease_has_one_holder(client: Client, home: &str) {
     let leases: Api<Lease> = Api::namespaced(client, home);
     let first = futures::join!(hold(&leases, "a", 100), hold(&leases, "b", 100));
-    assert!(first.0 != first.1, "one of two gets it: {first:?}");
+    assert!(
+        first.0 != first.1,
+        "exactly one holder acquires the lease: {first:?}"
+    );
     let (holder, other) = if first.0 { ("a", "b") } else { ("b", "a") };
-    assert!(hold(&leases, holder, 110).await, "the holder renews it");
-    assert!(!hold(&leases, other, 120).await, "it has not expired");
-    assert!(hold(&leases, other, 126).await, "it has expired");
-    assert!(!hold(&leases, holder, 127).await, "it was taken over");
+    assert!(hold(&leases, holder, 110).await, "the holder renews the lease");
+    assert!(!hold(&leases, other, 120).await, "the lease has not expired");
+    assert!(hold(&leases, other, 126).await, "the lease has expired");
+    assert!(!hold(&leases, holder, 127).await, "another holder has the lease");
     let late = futures::join!(hold(&leases, "c", 200), hold(&leases, "d", 200));
-    assert!(!(late.0 && late.1), "two cannot take over at once: {late:?}");
+    assert!(!(late.0 && late.1), "at most one holder takes over: {late:?}");
 }
 
 /// Every function of the suite, by name.
@@ -336,7 +339,7 @@ macro_rules! suite {
         $each!(a_controller_reconciles_until_nothing_changes);
         $each!(discovery_finds_builtin_and_custom_kinds_in_both_forms);
         $each!(the_recorder_writes_events_that_the_core_group_shows);
-        $each!(the_finalizer_helper_holds_an_object_and_lets_it_go);
+        $each!(the_finalizer_helper_adds_and_removes_its_finalizer);
         $each!(a_metadata_watch_shows_metadata_only);
         $each!(a_lease_has_one_holder);
     };

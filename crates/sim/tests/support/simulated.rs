@@ -10,7 +10,7 @@ use mainstay_sim::auth::User;
 use mainstay_sim::context::{Destination, WebhookReply};
 use mainstay_sim::script::Script;
 
-/// The number of nodes of the hollow kubelet with a real server.
+/// Number of nodes, equal to that of the simulated kubelet on a real cluster.
 const NODES: usize = 3;
 
 /// A cluster with its own clock.

@@ -16,11 +16,11 @@ pub(crate) fn transcript(cluster: &Cluster, tables: &[&str]) -> String {
             }
         }
         events.sort_by_key(|(_, event)| event.version);
-        tell(&events)
+        format_events(&events)
     })
 }
 
-fn tell(events: &[(&str, &Event)]) -> String {
+fn format_events(events: &[(&str, &Event)]) -> String {
     let mut text = String::new();
     let mut names: Vec<String> = Vec::new();
     for (table, event) in events {

@@ -17,7 +17,7 @@ fn check(name: &str, args: &[Value], expected: &str) {
 }
 
 #[test]
-fn the_clock_is_the_hosts() {
+fn dates_use_the_clock_of_the_host() {
     check("now", &[], "2023-11-14 22:13:20.123456789 +0000 UTC");
     check(
         "date",

@@ -18,7 +18,7 @@ fn random_strings_use_the_expected_characters() {
         assert_eq!(made.len(), 4_000);
         assert!(made.bytes().all(allowed), "{name}: {made}");
         let seen: std::collections::BTreeSet<_> = made.bytes().collect();
-        assert_eq!(seen.len(), kinds, "{name} leaves some out");
+        assert_eq!(seen.len(), kinds, "{name} does not use all characters");
     };
     check("randAlphaNum", |b| b.is_ascii_alphanumeric(), 62);
     check("randAlpha", |b| b.is_ascii_alphabetic(), 52);

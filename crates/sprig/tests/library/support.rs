@@ -166,7 +166,7 @@ pub(crate) fn format_value(value: &Value) -> Vec<u8> {
             .flat_map(|(k, v)| bracketed(&[k.as_bytes(), b"=", &format_value(v)].concat()))
             .collect(),
         Value::Object(object) => object.print().to_vec(),
-        other => panic!("no way to show {other:?}"),
+        other => panic!("cannot format {other:?}"),
     }
 }
 

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_root};
 
-/// The name tests and `cargo xtask peers` use.
+/// Name used by tests and `cargo xtask peers`.
 const NAME: &str = "chromium";
-/// Overrides the pinned browser.
+/// Environment variable that overrides the pinned browser.
 const OWN: &str = "MAINSTAY_CHROMIUM";
-/// The sources of its hash.
+/// Files that determine the hash of the cache entry.
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "unpack.mjs"];
 
 /// Returns the browser, fetching it if it is not cached.

@@ -43,7 +43,7 @@ pub(super) struct Pipe {
     requests: Option<ChildStdin>,
     responses: Receiver<Value>,
     events: Vec<Value>,
-    asked: u64,
+    last_id: u64,
     directory: tempfile::TempDir,
 }
 
@@ -75,7 +75,7 @@ impl Pipe {
             child,
             responses,
             events: Vec::new(),
-            asked: 0,
+            last_id: 0,
             directory,
         })
     }
@@ -87,8 +87,8 @@ impl Pipe {
         parameters: &Value,
         session: &str,
     ) -> Result<Value, BrowserError> {
-        self.asked += 1;
-        let mut request = json!({"id": self.asked, "method": method, "params": parameters});
+        self.last_id += 1;
+        let mut request = json!({"id": self.last_id, "method": method, "params": parameters});
         if let (Value::Object(fields), false) = (&mut request, session.is_empty()) {
             fields.insert("sessionId".into(), json!(session));
         }
@@ -97,10 +97,10 @@ impl Pipe {
             written.and_then(|()| to.flush())
         });
         if !matches!(written, Some(Ok(()))) {
-            return Err(self.silent(method));
+            return Err(self.no_response(method));
         }
-        let asked = json!(self.asked);
-        let response = self.receive(method, |said| said.get("id") == Some(&asked))?;
+        let last_id = json!(self.last_id);
+        let response = self.receive(method, |message| message.get("id") == Some(&last_id))?;
         response
             .get("result")
             .cloned()
@@ -112,22 +112,22 @@ impl Pipe {
 
     /// Waits for an event.
     pub(super) fn wait_for(&mut self, event: &str) -> Result<(), BrowserError> {
-        let is_it = |said: &Value| said.get("method").and_then(Value::as_str) == Some(event);
-        if self.events.iter().any(is_it) {
+        let is_match = |message: &Value| message.get("method").and_then(Value::as_str) == Some(event);
+        if self.events.iter().any(is_match) {
             return Ok(());
         }
-        self.receive(event, is_it).map(drop)
+        self.receive(event, is_match).map(drop)
     }
 
     fn receive(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
         loop {
-            let Ok(said) = self.responses.recv_timeout(RESPONSE_TIMEOUT) else {
-                return Err(self.silent(method));
+            let Ok(message) = self.responses.recv_timeout(RESPONSE_TIMEOUT) else {
+                return Err(self.no_response(method));
             };
-            if wanted(&said) {
-                return Ok(said);
+            if wanted(&message) {
+                return Ok(message);
             }
-            self.events.push(said);
+            self.events.push(message);
         }
     }
 
@@ -137,11 +137,11 @@ impl Pipe {
     }
 
     /// Clears the received events.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear_events(&mut self) {
         self.events.clear();
     }
 
-    fn silent(&self, method: &str) -> BrowserError {
+    fn no_response(&self, method: &str) -> BrowserError {
         let log = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
@@ -162,10 +162,10 @@ impl Drop for Pipe {
 
 fn listen(stdout: ChildStdout, sender: &Sender<Value>) {
     for message in BufReader::new(stdout).split(0) {
-        let Ok(Ok(said)) = message.map(|bytes| serde_json::from_slice(&bytes)) else {
+        let Ok(Ok(message)) = message.map(|bytes| serde_json::from_slice(&bytes)) else {
             return;
         };
-        if sender.send(said).is_err() {
+        if sender.send(message).is_err() {
             return;
         }
     }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use flate2::read::ZlibDecoder;
 
 /// Maximum size of a screenshot.
-const MOST: u64 = 400_000_000;
+const MAX_SIZE: u64 = 400_000_000;
 
 /// Errors of parsing a screenshot.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl Screenshot {
         }
         let (width, height, channels) = head.ok_or(ScreenshotError::Damaged)?;
         let mut raw = Vec::new();
-        let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST);
+        let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MAX_SIZE);
         unpacked
             .read_to_end(&mut raw)
             .map_err(|_| ScreenshotError::Damaged)?;

@@ -64,8 +64,8 @@ impl Audit {
         file.read_to_string(&mut text)?;
         Ok(text
             .lines()
-            .filter_map(|line| serde_json::from_str::<KubeletChannel>(line).ok())
-            .filter_map(KubeletChannel::entry)
+            .filter_map(|line| serde_json::from_str::<AuditEvent>(line).ok())
+            .filter_map(AuditEvent::entry)
             .collect())
     }
 
@@ -83,7 +83,7 @@ impl Audit {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct KubeletChannel {
+struct AuditEvent {
     stage: String,
     verb: String,
     #[serde(rename = "requestURI")]
@@ -104,7 +104,7 @@ struct Response {
     code: u16,
 }
 
-impl KubeletChannel {
+impl AuditEvent {
     /// A watch counts when it begins, since it may never end; everything else when it is complete.
     fn entry(self) -> Option<Entry> {
         let counted = if self.verb == "watch" {

@@ -1,4 +1,4 @@
-//! What the processes read: certificates, keys, tokens and kubeconfigs, all thrown away with the directory.
+//! Writes certificates, keys, tokens and kubeconfigs for the processes of a cluster.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,13 +8,13 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType}
 
 use super::{Access, ClusterError, User};
 
-/// The authority's certificate, as clients want it.
+/// The CA certificate in DER format.
 #[derive(Debug)]
 pub(super) struct Authority {
     pub(super) der: Vec<u8>,
 }
 
-/// Writes everything the API server and its controllers ask for.
+/// Writes all files that the flags of the API server and its controllers refer to.
 pub(super) fn write(directory: &Path, users: &[User], address: Ipv4Addr) -> Result<Authority, ClusterError> {
     let rows: Vec<String> = users.iter().map(token_row).collect();
     fs::write(directory.join("tokens.csv"), rows.concat())?;
@@ -25,7 +25,7 @@ pub(super) fn write(directory: &Path, users: &[User], address: Ipv4Addr) -> Resu
     certify(directory, address)
 }
 
-/// One line per request, without bodies; long-running ones when they begin.
+/// Logs one line per request without bodies; long-running requests are logged when they begin.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata"}]}"#;
 
@@ -60,7 +60,7 @@ fn certify(directory: &Path, address: Ipv4Addr) -> Result<Authority, ClusterErro
     })
 }
 
-/// A kubeconfig with everything in it but the authority.
+/// Returns a kubeconfig; the CA certificate is referenced by path.
 pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     let kubeconfig = serde_json::json!({
         "apiVersion": "v1",
@@ -73,7 +73,7 @@ pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     kubeconfig.to_string()
 }
 
-/// A user's token: not a secret, since no other program can connect to this server.
+/// Returns a user's token. It is not a secret, because no other program can connect to the server.
 pub(super) fn token(user: &str) -> String {
     format!("token-of-{}", user.replace(':', "-"))
 }

@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
-/// Where one of several clusters lives; free again when dropped.
+/// Ports and address ranges of one cluster, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place(u8);
 
-/// As many as the ranges below allow.
+/// Maximum number of concurrent clusters, limited by the ranges below.
 const PLACES: u8 = 10;
 
 static TAKEN: Mutex<[bool; PLACES as usize]> = Mutex::new([false; PLACES as usize]);
@@ -17,13 +17,13 @@ impl Place {
     pub(crate) fn claim() -> Option<Self> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut places = (0..PLACES).zip(taken.iter_mut());
-        let (number, slot) = places.find(|(number, slot)| !**slot && Self::is_quiet(*number))?;
+        let (number, slot) = places.find(|(number, slot)| !**slot && Self::has_free_ports(*number))?;
         *slot = true;
         Some(Self(number))
     }
 
-    /// Whether its ports are free: another program may share the namespace.
-    fn is_quiet(number: u8) -> bool {
+    /// Whether the ports are free. Another program may run in the same namespace.
+    fn has_free_ports(number: u8) -> bool {
         let place = std::mem::ManuallyDrop::new(Self(number));
         let ports = [place.etcd_port(), place.etcd_peer_port(), place.server_port()];
         ports
@@ -31,7 +31,7 @@ impl Place {
             .all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
     }
 
-    // All below the range that outgoing connections draw from, so that none of them can be in the way.
+    // Ports below the ephemeral range, so that no outgoing connection occupies them.
 
     pub(crate) fn etcd_port(&self) -> u16 {
         2_379 + 10 * u16::from(self.0)

@@ -14,7 +14,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it with an empty environment: a proxy setting of the user's must not reach it.
+    /// Starts the process with an empty environment, so that proxy settings of the user have no effect.
     pub(crate) fn start(binary: &Path, flags: &[String], directory: &Path) -> io::Result<Self> {
         let name = binary.file_name().unwrap_or_else(|| OsStr::new("process"));
         let log = directory.join(name).with_extension("log");

@@ -49,7 +49,7 @@ impl Api {
         send(&self.scheduler, request, JSON, &binding).await
     }
 
-    /// Writes the status that `pod` carries now.
+    /// Writes the status of `pod`.
     pub(super) async fn write_status(&self, pod: &Value, by_scheduler: bool) -> Reply {
         let patch = json!({"metadata": {"uid": tree::text(pod, &["metadata", "uid"])}, "status": tree::get(pod, &["status"])});
         let client = if by_scheduler {
@@ -61,7 +61,7 @@ impl Api {
         send(client, request, MERGE, &patch).await
     }
 
-    /// The pod has stopped.
+    /// Deletes a stopped pod without a grace period.
     pub(super) async fn delete(&self, pod: &Value) -> Reply {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,

@@ -26,53 +26,54 @@ use tokio::sync::mpsc;
 use super::api::Api;
 use super::process::{PodBackend, ProcessEvent, Running};
 
-/// A pod's uid: names come again, uids do not.
+/// A pod's uid. Pods are identified by uid because names are reused.
 type Uid = String;
 
-/// All that is known.
+/// State of the simulated kubelet and scheduler.
 pub(super) struct KubeletSimulation {
     api: Api,
     scripts: Arc<Mutex<Scripts>>,
     backing: Option<Arc<dyn PodBackend>>,
     nodes: Nodes,
     addresses: Addresses,
-    /// Unscheduled pods that are new, and those that no node suited.
-    fresh: BTreeMap<Uid, Value>,
-    stuck: BTreeMap<Uid, Value>,
-    guests: BTreeMap<Uid, Guest>,
-    alarms: BTreeSet<(Instant, Uid)>,
-    /// Pods that came since the watch began again.
+    /// Pods to schedule.
+    pending: BTreeMap<Uid, Value>,
+    /// Pods that fit no node; retried when a node changes.
+    unschedulable: BTreeMap<Uid, Value>,
+    scheduled: BTreeMap<Uid, ScheduledPod>,
+    timers: BTreeSet<(Instant, Uid)>,
+    /// Pods received since the last relist began.
     listed: BTreeSet<Uid>,
-    news: Post,
+    process_events: ProcessEvents,
 }
 
-/// How processes tell of themselves.
-type Post = (
+/// Channel for the events of pod processes.
+type ProcessEvents = (
     mpsc::UnboundedSender<(Uid, ProcessEvent)>,
     mpsc::UnboundedReceiver<(Uid, ProcessEvent)>,
 );
 
 /// A pod on a node.
-struct Guest {
+struct ScheduledPod {
     pod: Value,
     node: String,
     ip: String,
     life: ContainerLifecycle,
     bound: Instant,
-    alarm: Option<Instant>,
-    /// When it will have stopped, after a stop request.
+    timer: Option<Instant>,
+    /// Time at which the pod will have stopped, once its deletion is requested.
     stop: Option<Instant>,
     backed: bool,
     process: Option<Running>,
 }
 
-/// What a step comes to.
+/// The API call that a step requires.
 enum Step {
-    Show(Value),
-    Finish(Value),
+    WriteStatus(Value),
+    Delete(Value),
 }
 
-/// The wall clock, in the simulator's form.
+/// Returns the wall clock time as the simulator's type.
 pub(super) fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
@@ -91,12 +92,12 @@ impl KubeletSimulation {
             backing,
             nodes: Nodes::default(),
             addresses: Addresses::for_network(network),
-            fresh: BTreeMap::new(),
-            stuck: BTreeMap::new(),
-            guests: BTreeMap::new(),
-            alarms: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            unschedulable: BTreeMap::new(),
+            scheduled: BTreeMap::new(),
+            timers: BTreeSet::new(),
             listed: BTreeSet::new(),
-            news: mpsc::unbounded_channel(),
+            process_events: mpsc::unbounded_channel(),
         }
     }
 
@@ -105,15 +106,15 @@ impl KubeletSimulation {
         let mut pods = watch::<Pod>(&self.api.kubelet);
         let mut nodes = watch::<Node>(&self.api.kubelet);
         loop {
-            let alarm = self.alarms.first().map(|(at, _)| at.since(now()));
+            let timer = self.timers.first().map(|(at, _)| at.since(now()));
             tokio::select! {
                 Some(event) = nodes.next() => self.handle_node(event),
                 Some(event) = pods.next() => self.handle_pod(event),
-                Some((uid, news)) = self.news.1.recv() => self.handle_process(&uid, news),
-                () = wait(alarm) => {}
+                Some((uid, event)) = self.process_events.1.recv() => self.handle_process(&uid, event),
+                () = wait(timer) => {}
             }
             self.schedule().await;
-            self.live().await;
+            self.run_due_steps().await;
         }
     }
 
@@ -137,45 +138,45 @@ impl KubeletSimulation {
                     self.receive(uid, pod);
                 }
             }
-            Event::Delete(pod) => self.forget(&pod.metadata.uid.unwrap_or_default()),
+            Event::Delete(pod) => self.remove_pod(&pod.metadata.uid.unwrap_or_default()),
             Event::Init => self.listed.clear(),
-            Event::InitDone => self.forget_lost(),
+            Event::InitDone => self.remove_unlisted(),
         }
     }
 
-    /// After a gap in the watch all pods come again: those that did not have gone meanwhile.
-    fn forget_lost(&mut self) {
+    /// Removes the pods that a relist did not return.
+    fn remove_unlisted(&mut self) {
         let known = self
-            .guests
+            .scheduled
             .keys()
-            .chain(self.fresh.keys())
-            .chain(self.stuck.keys());
+            .chain(self.pending.keys())
+            .chain(self.unschedulable.keys());
         let lost: Vec<Uid> = known.filter(|uid| !self.listed.contains(*uid)).cloned().collect();
         for uid in lost {
-            self.forget(&uid);
+            self.remove_pod(&uid);
         }
     }
 
     fn receive(&mut self, uid: Uid, pod: Value) {
         let deleting = tree::get(&pod, &["metadata", "deletionTimestamp"]).is_some();
         let bound = !tree::text(&pod, &["spec", "nodeName"]).is_empty();
-        if let Some(guest) = self.guests.get_mut(&uid) {
-            guest.learn(pod);
-            if deleting && guest.stop.is_none() {
-                let stop = guest.begin_to_stop();
-                self.set_alarm(&uid, Some(stop));
+        if let Some(entry) = self.scheduled.get_mut(&uid) {
+            entry.update(pod);
+            if deleting && entry.stop.is_none() {
+                let stop = entry.begin_stop();
+                self.set_timer(&uid, Some(stop));
             }
         } else if bound {
-            self.welcome(&uid, pod);
-        } else if !deleting && !self.stuck.contains_key(&uid) {
-            self.fresh.insert(uid, pod);
+            self.start_pod(&uid, pod);
+        } else if !deleting && !self.unschedulable.contains_key(&uid) {
+            self.pending.insert(uid, pod);
         }
     }
 
-    /// A pod with a node begins to live.
-    fn welcome(&mut self, uid: &Uid, pod: Value) {
-        self.fresh.remove(uid);
-        self.stuck.remove(uid);
+    /// Starts the lifecycle of a pod that is bound to a node.
+    fn start_pod(&mut self, uid: &Uid, pod: Value) {
+        self.pending.remove(uid);
+        self.unschedulable.remove(uid);
         let over = ["Succeeded", "Failed"].contains(&tree::text(&pod, &["status", "phase"]));
         let deleting = tree::get(&pod, &["metadata", "deletionTimestamp"]).is_some();
         if over && !deleting {
@@ -193,19 +194,19 @@ impl KubeletSimulation {
         };
         let node = tree::text(&pod, &["spec", "nodeName"]).to_owned();
         self.nodes.adjust_load(&node, 1);
-        let guest = Guest {
+        let entry = ScheduledPod {
             life: ContainerLifecycle::new(script, RestartPolicy::for_pod(&pod), now),
             pod,
             node,
             ip,
             bound: now,
-            alarm: None,
+            timer: None,
             stop: deleting.then_some(now),
             backed,
             process: None,
         };
-        self.guests.insert(uid.clone(), guest);
-        self.set_alarm(uid, Some(now));
+        self.scheduled.insert(uid.clone(), entry);
+        self.set_timer(uid, Some(now));
     }
 
     fn script(&self, pod: &Value) -> Script {
@@ -227,55 +228,55 @@ impl KubeletSimulation {
         scripts.choose(&subject).clone()
     }
 
-    fn handle_process(&mut self, uid: &str, news: ProcessEvent) {
-        let Some(guest) = self.guests.get_mut(uid) else {
+    fn handle_process(&mut self, uid: &str, event: ProcessEvent) {
+        let Some(entry) = self.scheduled.get_mut(uid) else {
             return;
         };
-        match news {
-            ProcessEvent::Ready(ready) => guest.life.set_ready(ready),
+        match event {
+            ProcessEvent::Ready(ready) => entry.life.set_ready(ready),
             ProcessEvent::Exited(code) => {
-                guest.process = None;
-                guest.life.exit(now(), code);
-                if guest.stop.is_some() {
-                    guest.stop = Some(now());
+                entry.process = None;
+                entry.life.exit(now(), code);
+                if entry.stop.is_some() {
+                    entry.stop = Some(now());
                 }
             }
         }
-        self.set_alarm(uid, Some(now()));
+        self.set_timer(uid, Some(now()));
     }
 
-    fn forget(&mut self, uid: &str) {
+    fn remove_pod(&mut self, uid: &str) {
         self.listed.remove(uid);
-        self.fresh.remove(uid);
-        self.stuck.remove(uid);
-        self.set_alarm(uid, None);
-        if let Some(guest) = self.guests.remove(uid) {
-            self.nodes.adjust_load(&guest.node, -1);
-            self.addresses.release(&guest.ip);
+        self.pending.remove(uid);
+        self.unschedulable.remove(uid);
+        self.set_timer(uid, None);
+        if let Some(entry) = self.scheduled.remove(uid) {
+            self.nodes.adjust_load(&entry.node, -1);
+            self.addresses.release(&entry.ip);
         }
     }
 
-    fn set_alarm(&mut self, uid: &str, at: Option<Instant>) {
-        let Some(guest) = self.guests.get_mut(uid) else {
+    fn set_timer(&mut self, uid: &str, at: Option<Instant>) {
+        let Some(entry) = self.scheduled.get_mut(uid) else {
             return;
         };
-        if let Some(old) = guest.alarm.take() {
-            self.alarms.remove(&(old, uid.to_owned()));
+        if let Some(old) = entry.timer.take() {
+            self.timers.remove(&(old, uid.to_owned()));
         }
-        guest.alarm = at;
+        entry.timer = at;
         if let Some(at) = at {
-            self.alarms.insert((at, uid.to_owned()));
+            self.timers.insert((at, uid.to_owned()));
         }
     }
 
-    /// Schedules pending pods, if a node suits.
+    /// Binds pending pods to nodes and marks those that fit no node.
     async fn schedule(&mut self) {
         if self.nodes.take_changed() {
-            self.fresh.append(&mut self.stuck);
+            self.pending.append(&mut self.unschedulable);
         }
         let mut suited = Vec::new();
         let mut rejected = Vec::new();
-        for (uid, mut pod) in std::mem::take(&mut self.fresh) {
+        for (uid, mut pod) in std::mem::take(&mut self.pending) {
             if let Some(node) = self.nodes.choose(&pod) {
                 self.nodes.expect_pod(&node);
                 suited.push((uid, pod, node));
@@ -283,29 +284,29 @@ impl KubeletSimulation {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
                 mark_unschedulable(&mut pod, now(), &text);
                 rejected.push(pod.clone());
-                self.stuck.insert(uid, pod);
+                self.unschedulable.insert(uid, pod);
             }
         }
         self.nodes.clear_expected();
         let replies = join_all(suited.iter().map(|(_, pod, node)| self.api.bind(pod, node))).await;
         for ((uid, mut pod, node), reply) in suited.into_iter().zip(replies) {
-            // A pod that could not be bound is gone, or returns with the watch.
+            // If the bind fails, the pod was deleted or the watch delivers it again.
             if reply.is_ok() {
                 tree::set(&mut pod, &["spec", "nodeName"], node);
-                self.welcome(&uid, pod);
+                self.start_pod(&uid, pod);
             }
         }
         join_all(rejected.iter().map(|pod| self.api.write_status(pod, true))).await;
     }
 
-    /// Every pod whose next step is due, once each.
+    /// Returns every pod whose next step is due, once each.
     fn take_due(&mut self, now: Instant) -> Vec<Uid> {
         let mut due = Vec::new();
-        while self.alarms.first().is_some_and(|(at, _)| *at <= now)
-            && let Some((_, uid)) = self.alarms.pop_first()
+        while self.timers.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, uid)) = self.timers.pop_first()
         {
-            if let Some(guest) = self.guests.get_mut(&uid) {
-                guest.alarm = None;
+            if let Some(entry) = self.scheduled.get_mut(&uid) {
+                entry.timer = None;
                 due.push(uid);
             }
         }
@@ -313,56 +314,56 @@ impl KubeletSimulation {
     }
 
     /// Executes the due steps of all pods.
-    async fn live(&mut self) {
+    async fn run_due_steps(&mut self) {
         let now = now();
         let mut steps = Vec::new();
         for uid in self.take_due(now) {
-            let Some(guest) = self.guests.get_mut(&uid) else {
+            let Some(entry) = self.scheduled.get_mut(&uid) else {
                 continue;
             };
-            let node_ip = self.nodes.ip(&guest.node);
-            let step = guest.step(now, &node_ip);
-            guest.keep_process(&uid, self.backing.as_ref(), &self.news.0);
-            // Who has stopped waits for nothing but the server's reply.
-            let next = guest.next().filter(|_| matches!(step, Step::Show(_)));
+            let node_ip = self.nodes.ip(&entry.node);
+            let step = entry.step(now, &node_ip);
+            entry.ensure_process(&uid, self.backing.as_ref(), &self.process_events.0);
+            // A stopped pod needs no timer: it is deleted.
+            let next = entry.next().filter(|_| matches!(step, Step::WriteStatus(_)));
             steps.push((uid.clone(), step));
-            self.set_alarm(&uid, next);
+            self.set_timer(&uid, next);
         }
         let api = &self.api;
         let done = join_all(steps.into_iter().map(|(uid, step)| async move {
             match step {
-                Step::Show(pod) => (uid, api.write_status(&pod, false).await),
-                Step::Finish(pod) => (uid, api.delete(&pod).await),
+                Step::WriteStatus(pod) => (uid, api.write_status(&pod, false).await),
+                Step::Delete(pod) => (uid, api.delete(&pod).await),
             }
         }));
         for (uid, reply) in done.await {
-            self.settle(&uid, reply);
+            self.handle_reply(&uid, reply);
         }
     }
 
-    /// The next step starts from the reply; a deleted pod is removed, and any other failure is retried.
-    fn settle(&mut self, uid: &str, reply: Result<Value, Box<kube::Error>>) {
+    /// Stores the pod of a reply. Removes a pod that no longer exists and retries after any other error.
+    fn handle_reply(&mut self, uid: &str, reply: Result<Value, Box<kube::Error>>) {
         match reply {
             Ok(pod) if tree::text(&pod, &["metadata", "uid"]) == uid => {
-                if let Some(guest) = self.guests.get_mut(uid) {
-                    guest.learn(pod);
+                if let Some(entry) = self.scheduled.get_mut(uid) {
+                    entry.update(pod);
                 }
             }
             Ok(_) => {}
             Err(error) if matches!(&*error, kube::Error::Api(status) if [404, 409].contains(&status.code)) => {
-                self.forget(uid);
+                self.remove_pod(uid);
             }
-            Err(_) => self.set_alarm(uid, Some(now().plus(AGAIN))),
+            Err(_) => self.set_timer(uid, Some(now().plus(RETRY_INTERVAL))),
         }
     }
 }
 
-/// How long to wait when the server does not response.
-const AGAIN: Duration = Duration::from_millis(200);
+/// Retry interval while the API server does not respond.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-impl Guest {
-    /// The pod as it is stored, unless that is older than what is known.
-    fn learn(&mut self, pod: Value) {
+impl ScheduledPod {
+    /// Replaces the pod unless `pod` has an older resource version.
+    fn update(&mut self, pod: Value) {
         let version = |pod: &Value| {
             tree::text(pod, &["metadata", "resourceVersion"])
                 .parse()
@@ -373,15 +374,15 @@ impl Guest {
         }
     }
 
-    /// Handles a stop request; returns when the pod will have stopped.
-    fn begin_to_stop(&mut self) -> Instant {
+    /// Begins to stop the pod; returns the time at which it will have stopped.
+    fn begin_stop(&mut self) -> Instant {
         let seconds = tree::int(&self.pod, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let within = match &mut self.process {
             Some(process) => {
                 process.stop(grace);
-                // Its exit ends the wait; this is the fallback.
-                grace + AGAIN
+                // The exit of the process ends the wait; this is the upper limit.
+                grace + RETRY_INTERVAL
             }
             None => self.life.stop().min(grace),
         };
@@ -392,7 +393,7 @@ impl Guest {
 
     fn step(&mut self, now: Instant, node_ip: &str) -> Step {
         if self.stop.is_some_and(|stop| stop <= now) {
-            return Step::Finish(self.pod.clone());
+            return Step::Delete(self.pod.clone());
         }
         self.life.advance_to(now);
         let view = PodStatusWriter {
@@ -403,61 +404,60 @@ impl Guest {
         };
         let mut pod = self.pod.clone();
         view.write(&mut pod, now);
-        Step::Show(pod)
+        Step::WriteStatus(pod)
     }
 
     fn next(&self) -> Option<Instant> {
         self.life.next_transition().into_iter().chain(self.stop).min()
     }
 
-    /// A run of a backed pod is a process.
-    fn keep_process(
+    /// Starts the process of a backed pod whose container is running.
+    fn ensure_process(
         &mut self,
         uid: &str,
         backing: Option<&Arc<dyn PodBackend>>,
-        news: &mpsc::UnboundedSender<(Uid, ProcessEvent)>,
+        process_events: &mpsc::UnboundedSender<(Uid, ProcessEvent)>,
     ) {
         let runs = matches!(self.life.phase(), ContainerPhase::Running { .. });
         if !self.backed || !runs || self.process.is_some() || self.stop.is_some() {
             return;
         }
-        if let Some(making) = backing.and_then(|backing| backing.back(&self.pod, &self.ip)) {
-            self.process = Some(Running::start(making, uid.to_owned(), news.clone()));
+        if let Some(process) = backing.and_then(|backing| backing.back(&self.pod, &self.ip)) {
+            self.process = Some(Running::start(process, uid.to_owned(), process_events.clone()));
         }
     }
 }
 
-/// All objects of a kind as they are and change. Errors of the watch are waited out: the server may be away
-/// for a while.
+/// Watches all objects of a kind. Errors are dropped and retried: tests stop the API server.
 fn watch<K>(client: &Client) -> BoxStream<'static, Event<DynamicObject>>
 where
     K: kube::Resource<DynamicType = ()>,
 {
     let kind = ApiResource::erase::<K>(&());
     let api = kube::Api::<DynamicObject>::all_with(client.clone(), &kind);
-    let events = watcher(api, watcher::Config::default()).backoff(Steady);
+    let events = watcher(api, watcher::Config::default()).backoff(ConstantBackoff);
     events.filter_map(async |event| event.ok()).boxed()
 }
 
-/// Outages of the server are part of tests: the kubelet must be back as soon as it is.
-pub(crate) struct Steady;
+/// A constant backoff, because tests stop the API server and the kubelet must reconnect soon after.
+pub(crate) struct ConstantBackoff;
 
-impl Iterator for Steady {
+impl Iterator for ConstantBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Some(AGAIN)
+        Some(RETRY_INTERVAL)
     }
 }
 
-impl kube::runtime::utils::Backoff for Steady {
+impl kube::runtime::utils::Backoff for ConstantBackoff {
     fn reset(&mut self) {}
 }
 
-/// Waits so long; for ever when there is nothing to wait for.
-async fn wait(alarm: Option<Duration>) {
-    match alarm {
-        Some(alarm) => tokio::time::sleep(alarm).await,
+/// Sleeps for the duration, or forever if there is none.
+async fn wait(timer: Option<Duration>) {
+    match timer {
+        Some(timer) => tokio::time::sleep(timer).await,
         None => std::future::pending().await,
     }
 }

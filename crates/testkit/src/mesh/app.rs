@@ -26,10 +26,10 @@ pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
 
 /// Readiness path, served without a request to the upstream.
 pub const READY: &str = "/ready";
-/// A file: while it exists, an application that starts does not come up.
+/// Environment variable with the path of a file. The application starts to listen when the file is removed.
 pub const HELD_BY: &str = "MESH_APP_HELD_BY";
 
-/// Runs the application if the environment says so; call it first in `main`.
+/// Runs the application if its environment variable is set. Call it first in `main`.
 #[must_use]
 pub fn become_app() -> Option<ExitCode> {
     let name = std::env::var(NAME).ok()?;
@@ -61,7 +61,7 @@ fn serve(name: String) -> std::io::Result<()> {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let app = Arc::clone(&accepting);
-            std::thread::spawn(move || app.converse(stream));
+            std::thread::spawn(move || app.handle_connection(stream));
         }
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -84,14 +84,14 @@ impl App {
         Ok(())
     }
 
-    fn converse(&self, stream: TcpStream) {
+    fn handle_connection(&self, stream: TcpStream) {
         let Ok(reading) = stream.try_clone() else { return };
         let (mut reading, mut writing) = (BufReader::new(reading), stream);
         let mut upstream = None;
         while let Ok(Some(head)) = read_head(&mut reading) {
-            let asks_itself = head.first_line().split(' ').nth(1) == Some(READY);
+            let is_probe = head.first_line().split(' ').nth(1) == Some(READY);
             self.busy.fetch_add(1, Ordering::Relaxed);
-            let (code, body) = if asks_itself {
+            let (code, body) = if is_probe {
                 ("200 OK", self.name.clone())
             } else {
                 self.response(&mut upstream)
@@ -114,7 +114,7 @@ impl App {
         let Some(upstream) = &self.upstream else {
             return ("200 OK", self.name.clone());
         };
-        match ask(upstream, kept) {
+        match request_upstream(upstream, kept) {
             Ok((200, body)) => ("200 OK", format!("{} > {body}", self.name)),
             Ok((code, body)) => ("502 Bad Gateway", format!("{} > {code} {body}", self.name)),
             Err(error) => ("502 Bad Gateway", format!("{} > {error}", self.name)),
@@ -124,22 +124,23 @@ impl App {
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Never retries: a failure must be visible. Slow requests are reported with the slow step.
-fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
+/// Sends a request to the upstream without retries, so that every failure is visible. Logs the steps of a
+/// slow request.
+fn request_upstream(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
     let begin = Instant::now();
     let mut steps = Vec::new();
-    let asked = ask_in_steps(upstream, kept, &mut |step| steps.push((step, begin.elapsed())));
+    let result = request_in_steps(upstream, kept, &mut |step| steps.push((step, begin.elapsed())));
     if begin.elapsed() > SLOW {
-        let outcome = asked.as_ref().map(|(code, _)| *code);
+        let outcome = result.as_ref().map(|(code, _)| *code);
         eprintln!("slow: {steps:?}, {outcome:?} after {:?}", begin.elapsed());
     }
-    asked
+    result
 }
 
-/// Threshold of a slow request.
+/// Duration above which a request counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 
-fn ask_in_steps(
+fn request_in_steps(
     upstream: &str,
     kept: &mut Option<Connection>,
     done: &mut dyn FnMut(&'static str),

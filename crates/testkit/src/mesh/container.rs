@@ -13,14 +13,14 @@ use crate::kubelet::{KILLED, Probe};
 
 pub(super) struct Process {
     pub(super) container: Container,
-    /// Whether its exit code was collected already.
+    /// Whether its exit code was collected.
     pub(super) has_ended: bool,
     child: Child,
     group: Pid,
 }
 
 impl Process {
-    /// It is the leader of its process group.
+    /// Creates a process that is the leader of its process group.
     pub(super) fn new(container: Container, child: Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_found_whatever_their_case() {
+    fn header_names_are_case_insensitive() {
         let head = head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nconnection: close\r\n\r\n")
             .unwrap()
             .unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_is_no_error_and_half_a_head_is() {
+    fn a_closed_connection_is_not_an_error_but_truncated_headers_are() {
         assert!(head("").unwrap().is_none());
         assert!(head("HTTP/1.1 200 OK\r\n").is_err());
     }

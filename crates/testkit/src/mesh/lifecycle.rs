@@ -23,10 +23,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::container::{Process, all_succeed};
 use super::namespace::NetworkNamespace;
 use super::pod::{Container, Hook, Program, RunnablePod};
-use super::registry::Resident;
+use super::registry::RunningPod;
 use super::rules;
 use super::runtime::MeshRuntime;
-use crate::kubelet::{CALM, EAGER, KILLED, KubeletChannel, NOT_STARTED, Probe};
+use crate::kubelet::{KILLED, KubeletChannel, NOT_STARTED, PROBE_INTERVAL, Probe, STARTUP_PROBE_INTERVAL};
 
 /// A pod that is being started.
 pub(super) struct StartingPod {
@@ -37,18 +37,18 @@ pub(super) struct StartingPod {
 }
 
 /// Number of consecutive failed probes that make a ready pod unready.
-const TOLERANCE: u32 = 3;
+const FAILURE_THRESHOLD: u32 = 3;
 
 /// Runs the pod to its end; returns the exit code.
-pub(super) async fn live(starting: StartingPod, mut line: KubeletChannel) -> i32 {
+pub(super) async fn run_pod(starting: StartingPod, mut channel: KubeletChannel) -> i32 {
     let (runtime, name) = (starting.runtime.clone(), full_name(&starting.pod));
     let log = runtime.log(&starting.pod, "life");
     let begun = tokio::select! {
-        begun = starting.begin() => begun,
-        _ = line.stopped() => Err(io::Error::other("stopped before it had started")),
+        begun = starting.start() => begun,
+        _ = channel.stopped() => Err(io::Error::other("stopped before it had started")),
     };
     let code = match begun {
-        Ok(running) => running.last(line).await,
+        Ok(running) => running.run(channel).await,
         Err(error) => {
             let _ = std::fs::write(log, error.to_string());
             NOT_STARTED
@@ -64,9 +64,12 @@ fn full_name(pod: &Value) -> String {
 }
 
 impl StartingPod {
-    async fn begin(self) -> io::Result<Running> {
+    async fn start(self) -> io::Result<Running> {
         let (ip, gateway, redirected) = (self.ip, self.runtime.node, self.runnable.redirected);
-        let home = self.runtime.furnish(&self.pod, self.runnable.proxy()).await?;
+        let home = self
+            .runtime
+            .create_pod_directory(&self.pod, self.runnable.proxy())
+            .await?;
         let namespace = tokio::task::spawn_blocking(move || {
             let namespace = NetworkNamespace::open(ip, gateway)?;
             if redirected {
@@ -74,29 +77,29 @@ impl StartingPod {
             }
             Ok::<_, io::Error>(namespace)
         });
-        let resident = Resident::new(namespace.await.map_err(io::Error::other)??);
-        self.runtime.registry.add(&full_name(&self.pod), &resident);
-        let place = Place {
+        let running_pod = RunningPod::new(namespace.await.map_err(io::Error::other)??);
+        self.runtime.registry.add(&full_name(&self.pod), &running_pod);
+        let context = PodContext {
             runtime: self.runtime,
             pod: self.pod,
             home,
-            resident,
+            running_pod,
         };
         let mut sidecars = Vec::new();
         for sidecar in self.runnable.sidecars {
-            let process = place.start(sidecar).await?;
+            let process = context.start(sidecar).await?;
             let probe: Vec<Probe> = process.probe(ip).into_iter().collect();
             sidecars.push(process);
             while !all_succeed(&probe).await {
-                sleep(EAGER).await;
+                sleep(STARTUP_PROBE_INTERVAL).await;
             }
         }
         let mut containers = Vec::new();
         for container in self.runnable.containers {
-            containers.push(place.start(container).await?);
+            containers.push(context.start(container).await?);
         }
         Ok(Running {
-            place,
+            context,
             ip,
             sidecars,
             containers,
@@ -116,33 +119,34 @@ impl RunnablePod {
 }
 
 /// Network and files of a running pod.
-struct Place {
+struct PodContext {
     runtime: MeshRuntime,
     pod: Value,
     home: PathBuf,
-    resident: Arc<Resident>,
+    running_pod: Arc<RunningPod>,
 }
 
-impl Place {
+impl PodContext {
     async fn start(&self, container: Container) -> io::Result<Process> {
         let command = self.runtime.command(&self.pod, &container, &self.home).await?;
         let process = Process::new(container, self.spawn(command)?);
-        self.resident.note(&process.container.name, process.group());
+        self.running_pod
+            .add_process(&process.container.name, process.group());
         Ok(process)
     }
 
     /// Runs a command inside the pod's network.
     fn spawn(&self, mut command: Command) -> io::Result<Child> {
         let runtime = tokio::runtime::Handle::current();
-        self.resident.namespace.inside(move || {
+        self.running_pod.namespace.inside(move || {
             let _entered = runtime.enter();
             command.spawn()
         })
     }
 
     /// Runs the preStop hook of a container.
-    async fn prepare_end(&self, container: &Container) {
-        match &container.before_stop {
+    async fn run_pre_stop(&self, container: &Container) {
+        match &container.pre_stop {
             None => {}
             Some(Hook::Sleep(time)) => sleep(*time).await,
             Some(Hook::Run(arguments)) => {
@@ -159,34 +163,39 @@ impl Place {
 
 /// A running pod.
 struct Running {
-    place: Place,
+    context: PodContext,
     ip: Ipv4Addr,
     sidecars: Vec<Process>,
     containers: Vec<Process>,
 }
 
 impl Running {
-    async fn last(mut self, mut line: KubeletChannel) -> i32 {
+    async fn run(mut self, mut channel: KubeletChannel) -> i32 {
         let (mut ready, mut failures) = (false, 0);
         let all = self.sidecars.iter().chain(&self.containers);
         let probes: Vec<Probe> = all.filter_map(|process| process.probe(self.ip)).collect();
-        let resident = Arc::clone(&self.place.resident);
+        let running_pod = Arc::clone(&self.context.running_pod);
         loop {
-            let look = async {
-                sleep(if ready { CALM } else { EAGER }).await;
+            let probe_all = async {
+                sleep(if ready {
+                    PROBE_INTERVAL
+                } else {
+                    STARTUP_PROBE_INTERVAL
+                })
+                .await;
                 all_succeed(&probes).await
             };
             tokio::select! {
-                grace = line.stopped() => return self.stop(grace).await,
-                code = self.end() => if !resident.is_neglected() {
+                grace = channel.stopped() => return self.stop(grace).await,
+                code = self.end() => if !running_pod.is_unsupervised() {
                     return code;
                 },
-                found = look => {
+                found = probe_all => {
                     failures = if found { 0 } else { failures + 1 };
-                    let shown = found || (ready && failures < TOLERANCE);
-                    if shown != ready && !resident.is_neglected() {
-                        ready = shown;
-                        line.set_ready(ready);
+                    let is_ready = found || (ready && failures < FAILURE_THRESHOLD);
+                    if is_ready != ready && !running_pod.is_unsupervised() {
+                        ready = is_ready;
+                        channel.set_ready(ready);
                     }
                 }
             }
@@ -208,10 +217,14 @@ impl Running {
 
     /// Stops the pod: hooks, then containers, then sidecars.
     async fn stop(mut self, grace: Duration) -> i32 {
-        let (place, deadline) = (&self.place, Instant::now() + grace);
-        let hooks = join_all(self.sidecars.iter().map(|one| place.prepare_end(&one.container)));
+        let (context, deadline) = (&self.context, Instant::now() + grace);
+        let hooks = join_all(
+            self.sidecars
+                .iter()
+                .map(|one| context.run_pre_stop(&one.container)),
+        );
         let ends = join_all(self.containers.iter_mut().map(|process| async move {
-            let _ = timeout_at(deadline, place.prepare_end(&process.container)).await;
+            let _ = timeout_at(deadline, context.run_pre_stop(&process.container)).await;
             process.stop(deadline).await
         }));
         let (_, codes) = futures::join!(timeout_at(deadline, hooks), ends);

@@ -135,7 +135,7 @@ impl Worker {
         samples
     }
 
-    /// Never retries: a failure must be visible.
+    /// Sends a request without retries, so that every failure is visible.
     fn request(&self, kept: &mut Option<Connection>) -> Result<String, String> {
         let mut connection = match kept.take() {
             Some(connection) => connection,

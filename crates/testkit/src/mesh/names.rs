@@ -29,23 +29,23 @@ impl Names {
     pub(super) async fn serve(self, socket: UdpSocket) {
         let mut buffer = [0; 512];
         loop {
-            let Ok((length, asker)) = socket.recv_from(&mut buffer).await else {
+            let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
                 continue;
             };
             let request = buffer.get(..length).unwrap_or_default();
             if let Some(response) = self.response(request) {
-                self.send(&socket, &response, asker).await;
+                self.send(&socket, &response, client).await;
             }
         }
     }
 
-    async fn send(&self, socket: &UdpSocket, response: &[u8], asker: SocketAddr) {
+    async fn send(&self, socket: &UdpSocket, response: &[u8], client: SocketAddr) {
         // A resolver without a response retries.
-        let _ = socket.send_to(response, asker).await;
+        let _ = socket.send_to(response, client).await;
     }
 
     fn response(&self, request: &[u8]) -> Option<Vec<u8>> {
-        let (name, end) = asked_name(request)?;
+        let (name, end) = query_name(request)?;
         let kind = u16::from_be_bytes(request.get(end..end + 2)?.try_into().ok()?);
         let found = self.find(&name);
         let address = found.filter(|_| kind == ADDRESS);
@@ -59,7 +59,7 @@ impl Names {
             response.extend(SAME_NAME.to_be_bytes());
             response.extend(ADDRESS.to_be_bytes());
             response.extend(1_u16.to_be_bytes());
-            response.extend(LIFETIME.to_be_bytes());
+            response.extend(TTL.to_be_bytes());
             response.extend(4_u16.to_be_bytes());
             response.extend(address.octets());
         }
@@ -76,10 +76,10 @@ const NO_SUCH_NAME: u16 = 3;
 /// Pointer to the name in the query.
 const SAME_NAME: u16 = 0xC000 | HEADER as u16;
 /// TTL in seconds.
-const LIFETIME: u32 = 5;
+const TTL: u32 = 5;
 
 /// Parses the queried name; returns it with its end.
-fn asked_name(request: &[u8]) -> Option<(String, usize)> {
+fn query_name(request: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {
         let length = usize::from(*request.get(at)?);
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_such_a_record_exists_all_the_same() {
+    fn a_known_name_without_the_record_type_is_not_an_error() {
         check("web.shop.svc", 28, 0, None);
     }
 
     #[test]
-    fn strangers_have_none() {
+    fn unknown_names_have_no_address() {
         check("example.org", ADDRESS, 3, None);
     }
 

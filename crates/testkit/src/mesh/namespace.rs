@@ -33,7 +33,7 @@ impl NetworkNamespace {
              route add default via {gateway}\n",
             hardware_address(address)
         );
-        let space = alone(|| {
+        let space = on_new_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             ip(&inner)?;
             // Proxies that are not root serve port 80, as the pods' sysctl allows.
@@ -48,22 +48,22 @@ impl NetworkNamespace {
 
     /// Runs a closure inside: its sockets and processes belong to the namespace.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        alone(|| {
+        on_new_thread(|| {
             setns(&self.space, CloneFlags::CLONE_NEWNET)?;
             work()
         })
     }
 }
 
-/// A MAC address derived from the IP address: neighbours cache it for half a minute, also that of a removed
-/// pod.
+/// Returns a MAC address derived from the IP address. Neighbours cache the MAC address of a removed pod for
+/// half a minute, so a new pod with the same IP address must have the same one.
 fn hardware_address(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-/// On a separate thread, because a network namespace is a property of a thread.
-fn alone<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// Runs a closure on a separate thread, because a network namespace is a property of a thread.
+fn on_new_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let joined = std::thread::scope(|scope| scope.spawn(work).join());
     joined.unwrap_or_else(|_| Err(io::Error::other("the thread inside a pod's network panicked")))
 }

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_says_its_length() {
+    fn every_message_starts_with_its_length() {
         let mut batch = Batch::of_table("t");
         batch.chain("c", Hook::Sending);
         batch.rule("c", &[Part::tcp(), Part::accept()]);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rejected_message_is_named() {
+    fn errors_name_the_rejected_message() {
         let mut reply = Vec::new();
         reply.extend(36_u32.to_ne_bytes());
         reply.extend(ERROR.to_ne_bytes());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_reply_is_none() {
+    fn a_truncated_reply_is_ignored() {
         assert_eq!(count_replies(&[1, 2, 3]).unwrap(), 0);
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Container {
     pub(super) environment: BTreeMap<String, String>,
     /// Readiness probe.
     pub(super) probe: Option<(u16, String)>,
-    pub(super) before_stop: Option<Hook>,
+    pub(super) pre_stop: Option<Hook>,
 }
 
 /// Program of an image.
@@ -53,17 +53,17 @@ pub(super) enum Hook {
 
 /// `None` if a container has an unknown image: its script applies then.
 pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<RunnablePod> {
-    let own = Own { pod, ip, node };
+    let fields = PodFields { pod, ip, node };
     let inits = tree::list(pod, &["spec", "initContainers"]);
     let is_sidecar = |container: &&Value| tree::text(container, &["restartPolicy"]) == "Always";
     let redirects = |container: &Value| tree::text(container, &["name"]) == "istio-init";
     let sidecars: Option<Vec<_>> = inits
         .iter()
         .filter(is_sidecar)
-        .map(|one| own.container(one))
+        .map(|one| fields.container(one))
         .collect();
     let containers = tree::list(pod, &["spec", "containers"]).iter();
-    let containers: Option<Vec<_>> = containers.map(|one| own.container(one)).collect();
+    let containers: Option<Vec<_>> = containers.map(|one| fields.container(one)).collect();
     Some(RunnablePod {
         redirected: inits.iter().any(redirects),
         sidecars: sidecars?,
@@ -71,13 +71,13 @@ pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<Runnable
     })
 }
 
-struct Own<'a> {
+struct PodFields<'a> {
     pod: &'a Value,
     ip: Ipv4Addr,
     node: Ipv4Addr,
 }
 
-impl Own<'_> {
+impl PodFields<'_> {
     fn container(&self, container: &Value) -> Option<Container> {
         let program = program(tree::text(container, &["image"]))?;
         let environment = self.environment(container);
@@ -89,7 +89,7 @@ impl Own<'_> {
             program,
             arguments,
             probe: probe(container),
-            before_stop: before_stop(container),
+            pre_stop: pre_stop(container),
             environment,
         })
     }
@@ -99,7 +99,7 @@ impl Own<'_> {
         for variable in tree::list(container, &["env"]) {
             let value = match tree::get(variable, &["valueFrom"]) {
                 None => expand(tree::text(variable, &["value"]), &environment),
-                Some(source) => match self.look_up(source) {
+                Some(source) => match self.resolve(source) {
                     Some(value) => value,
                     None => continue,
                 },
@@ -109,7 +109,7 @@ impl Own<'_> {
         environment
     }
 
-    fn look_up(&self, source: &Value) -> Option<String> {
+    fn resolve(&self, source: &Value) -> Option<String> {
         if let Some(resource) = tree::get(source, &["resourceFieldRef", "resource"]) {
             return Some(limit(resource.as_str()?).to_owned());
         }
@@ -186,7 +186,7 @@ fn named_port(container: &Value, name: &str) -> Option<u16> {
     u16::try_from(tree::int(port, &["containerPort"])?).ok()
 }
 
-fn before_stop(container: &Value) -> Option<Hook> {
+fn pre_stop(container: &Value) -> Option<Hook> {
     let hook = tree::get(container, &["lifecycle", "preStop"])?;
     if let Some(seconds) = tree::int(hook, &["sleep", "seconds"]) {
         return Some(Hook::Sleep(Duration::from_secs(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_and_ends_are_read() {
+    fn probes_and_pre_stop_hooks_are_parsed() {
         let runnable = runnable(&json!({
             "initContainers": [
                 {"name": "istio-init", "image": "hub/proxyv2:1.29.1"},
@@ -288,14 +288,14 @@ mod tests {
         let runnable = runnable.unwrap();
         assert!(runnable.redirected);
         assert_eq!(
-            runnable.sidecars[0].before_stop,
+            runnable.sidecars[0].pre_stop,
             Some(Hook::Run(
                 ["request", "POST", "drain"].map(str::to_owned).to_vec()
             ))
         );
         assert_eq!(runnable.containers[0].probe, Some((8080, "/".to_owned())));
         assert_eq!(
-            runnable.containers[0].before_stop,
+            runnable.containers[0].pre_stop,
             Some(Hook::Sleep(Duration::from_secs(3)))
         );
     }

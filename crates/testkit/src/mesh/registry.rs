@@ -12,28 +12,28 @@ use super::namespace::NetworkNamespace;
 
 /// Running pods by `namespace/name`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<Resident>>>>);
+pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<RunningPod>>>>);
 
 /// A running pod.
 #[derive(Debug)]
-pub(super) struct Resident {
+pub(super) struct RunningPod {
     pub(super) namespace: NetworkNamespace,
     /// Whether exits and readiness are ignored.
-    pub(super) neglected: AtomicBool,
+    pub(super) unsupervised: AtomicBool,
     processes: Mutex<BTreeMap<String, i32>>,
 }
 
-impl Resident {
+impl RunningPod {
     pub(super) fn new(namespace: NetworkNamespace) -> Arc<Self> {
         Arc::new(Self {
             namespace,
-            neglected: AtomicBool::new(false),
+            unsupervised: AtomicBool::new(false),
             processes: Mutex::default(),
         })
     }
 
-    /// A container's process group.
-    pub(super) fn note(&self, container: &str, process: i32) {
+    /// Records the process group of a container.
+    pub(super) fn add_process(&self, container: &str, process: i32) {
         let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         processes.insert(container.to_owned(), process);
     }
@@ -45,22 +45,22 @@ impl Resident {
         Ok(killpg(Pid::from_raw(*process), Signal::SIGKILL)?)
     }
 
-    pub(super) fn is_neglected(&self) -> bool {
-        self.neglected.load(Ordering::Relaxed)
+    pub(super) fn is_unsupervised(&self) -> bool {
+        self.unsupervised.load(Ordering::Relaxed)
     }
 }
 
 impl Registry {
-    pub(super) fn add(&self, pod: &str, resident: &Arc<Resident>) {
+    pub(super) fn add(&self, pod: &str, running_pod: &Arc<RunningPod>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(pod.to_owned(), Arc::clone(resident));
+        all.insert(pod.to_owned(), Arc::clone(running_pod));
     }
 
     pub(super) fn remove(&self, pod: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(pod);
     }
 
-    pub(super) fn find(&self, pod: &str) -> Option<Arc<Resident>> {
+    pub(super) fn find(&self, pod: &str) -> Option<Arc<RunningPod>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(pod).cloned()
     }

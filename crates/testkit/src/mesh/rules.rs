@@ -10,10 +10,10 @@ pub(super) const PROXY_USER: u32 = 1337;
 const INBOUND: u16 = 15_006;
 const OUTBOUND: u16 = 15_001;
 /// Inbound ports that bypass the proxy: ssh, ambient's tunnel, and the agent's ports.
-const PAST_PROXY: [u16; 5] = [22, 15_008, 15_020, 15_021, 15_090];
+const BYPASS_PORTS: [u16; 5] = [22, 15_008, 15_020, 15_021, 15_090];
 const TUNNEL: u16 = 15_008;
 /// Source address of the proxy's requests to the application.
-const HANDED_ON: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
+const PROXY_TO_APP_SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 
 /// A port of a Service with its ready pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(super) fn redirect() -> Batch {
     let mut batch = Batch::of_table("istio");
     batch.chain("in", Hook::Arriving);
     batch.chain("out", Hook::Sending);
-    for port in PAST_PROXY {
+    for port in BYPASS_PORTS {
         batch.rule("in", &[Part::tcp(), Part::port(port, true), Part::accept()]);
     }
     batch.rule("in", &[Part::tcp(), Part::redirect(INBOUND)]);
     let (tcp, loopback, localhost) = (Part::tcp, Part::to_loopback, Ipv4Addr::LOCALHOST);
     let by_proxy = || Part::user(PROXY_USER, true);
     let outgoing: [&[Part]; 6] = [
-        &[loopback(), Part::from(HANDED_ON), Part::accept()],
+        &[loopback(), Part::from(PROXY_TO_APP_SOURCE), Part::accept()],
         // The application called itself through its Service: handled as inbound.
         &[
             loopback(),
@@ -63,7 +63,7 @@ pub(super) fn services(ports: &[ServicePort]) -> Batch {
     batch.chain("after", Hook::Leaving);
     for port_rule in ports {
         for chain in ["in", "out"] {
-            port_rule.lead(&mut batch, chain);
+            port_rule.add_rules(&mut batch, chain);
         }
     }
     batch.rule("after", &[Part::translated(), Part::masquerade()]);
@@ -71,8 +71,9 @@ pub(super) fn services(ports: &[ServicePort]) -> Batch {
 }
 
 impl ServicePort {
-    /// Equal shares: the first of n pods gets one in n, the next one in n − 1 of the rest.
-    fn lead(&self, batch: &mut Batch, chain: &str) {
+    /// Adds one rule per pod. Pods get equal shares: the first of n matches one in n connections, the next
+    /// one in n − 1 of the rest.
+    fn add_rules(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();
         for ((address, port), left) in self.pods.iter().zip(left) {
             let mut parts = vec![

@@ -74,13 +74,13 @@ impl MeshRuntime {
     }
 
     /// Bind-mounts the peers where the proxy's user can reach them: the cache is in a home directory.
-    pub(super) fn show_peers(directory: &Path) -> Result<(), PeerError> {
+    pub(super) fn bind_peers(directory: &Path) -> Result<(), PeerError> {
         for name in PARTS {
             let (peer, at) = (built_peer(name)?, directory.join(name));
             let shown = File::create(&at).and_then(|_| bind(&peer, &at));
             shown.map_err(|source| PeerError::File { path: at, source })?;
         }
-        // The running program, also if it is rebuilt meanwhile.
+        // A bind mount keeps the running program if it is rebuilt meanwhile.
         let at = directory.join(SELF);
         let own = std::env::current_exe().and_then(|own| {
             File::create(&at)?;
@@ -90,7 +90,11 @@ impl MeshRuntime {
     }
 
     /// Creates the directory of a pod with the files of its proxy.
-    pub(super) async fn furnish(&self, pod: &Value, version: Option<&str>) -> io::Result<PathBuf> {
+    pub(super) async fn create_pod_directory(
+        &self,
+        pod: &Value,
+        version: Option<&str>,
+    ) -> io::Result<PathBuf> {
         let text = |key| tree::text(pod, &["metadata", key]);
         let home = self
             .directory
@@ -124,7 +128,7 @@ impl MeshRuntime {
                 &template,
             )?;
         }
-        give_to_proxy(&home)?;
+        chown_to_proxy(&home)?;
         Ok(home)
     }
 
@@ -152,7 +156,7 @@ impl MeshRuntime {
         Ok(tree::text(&reply, &["status", "token"]).to_owned())
     }
 
-    /// istiod writes it into every namespace after a delay.
+    /// Waits for the root certificate, which istiod writes into every namespace after a delay.
     async fn root_certificate(&self, namespace: &str) -> io::Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/istio-ca-root-cert");
         for _ in 0..300 {
@@ -165,7 +169,7 @@ impl MeshRuntime {
         Err(io::Error::other(format!("{namespace} has no istio-ca-root-cert")))
     }
 
-    /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
+    /// Writes a kubeconfig with the pod's service account, so that RBAC applies to the process.
     async fn kubeconfig(&self, pod: &Value, home: &Path) -> io::Result<PathBuf> {
         let token = self.token(pod, None).await?;
         let path = home.join("kubeconfig");
@@ -239,7 +243,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// In the format of the downward API.
+/// Formats labels or annotations as the downward API does.
 fn pairs(pod: &Value, kind: &str) -> String {
     let map = tree::map(pod, &["metadata", kind]);
     let map: BTreeMap<&String, &Value> = map.into_iter().flatten().collect();
@@ -247,12 +251,12 @@ fn pairs(pod: &Value, kind: &str) -> String {
     lines.join("\n")
 }
 
-fn give_to_proxy(directory: &Path) -> io::Result<()> {
+fn chown_to_proxy(directory: &Path) -> io::Result<()> {
     chown(directory, Some(PROXY_USER), Some(PROXY_USER))?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            give_to_proxy(&entry.path())?;
+            chown_to_proxy(&entry.path())?;
         } else if entry.file_type()?.is_file() {
             chown(entry.path(), Some(PROXY_USER), Some(PROXY_USER))?;
         }

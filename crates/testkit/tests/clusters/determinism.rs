@@ -15,16 +15,16 @@ use serde_json::json;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases!["determinism::seeds" => seeds()];
 
-/// `MAINSTAY_SEEDS`, or fewer.
-fn count() -> u64 {
-    let said = std::env::var("MAINSTAY_SEEDS").ok();
-    said.and_then(|text| text.parse().ok()).unwrap_or(20)
+/// Returns the number of seeds: `MAINSTAY_SEEDS`, or 20.
+fn seed_count() -> u64 {
+    let configured = std::env::var("MAINSTAY_SEEDS").ok();
+    configured.and_then(|text| text.parse().ok()).unwrap_or(20)
 }
 
 async fn seeds() {
     let mut counts = CaseCounts::default();
     let (mut traces, mut writes) = (BTreeSet::new(), 0);
-    for seed in 0..count() {
+    for seed in 0..seed_count() {
         let (first, second) = (session(seed).await, session(seed).await);
         writes += first.writes;
         counts.count(first == second, || {
@@ -34,22 +34,21 @@ async fn seeds() {
         });
         traces.insert(first.trace);
     }
-    assert_eq!(traces.len(), counts.run, "every seed has its own trace");
+    assert_eq!(traces.len(), counts.run, "two seeds produced the same trace");
     let average = writes / u64::try_from(counts.run).unwrap();
     println!("figure seeds-writes {average} per session");
-    assert!(average > 100, "too little happened");
+    assert!(average > 100, "only {average} writes per session");
     counts.assert_all_equal("seeds");
 }
 
-/// What came of a session: every call and what controllers did, then every object.
+/// Trace of a session (API calls and actions of controllers, then all objects) and number of writes.
 #[derive(PartialEq)]
 struct SessionTrace {
     trace: String,
     writes: u64,
 }
 
-/// A while of a small cluster in which everything follows from the seed: who does what, what fails, and how
-/// pods behave.
+/// Runs a session on a small cluster. The seed determines the calls, the faults and the scripts of pods.
 async fn session(seed: u64) -> SessionTrace {
     let cluster = Cluster::new(Options {
         seed,
@@ -70,7 +69,7 @@ async fn session(seed: u64) -> SessionTrace {
     for _ in 0..8 {
         cluster.advance(Duration::from_secs(random.next_u64() % 60));
         let name = format!("web-{}", random.below(4));
-        act(&client, &name, &mut random).await;
+        send_request(&client, &name, &mut random).await;
     }
     cluster.advance(Duration::from_mins(5));
     let objects = cluster.with(|state| snapshot::dump(state));
@@ -106,8 +105,8 @@ fn script(random: &mut Random) -> Script {
     }
 }
 
-/// One call of the tester, which may fail: that, too, is in the trace.
-async fn act(client: &Client, name: &str, random: &mut Random) {
+/// Sends one random request. It may fail; the trace contains the error.
+async fn send_request(client: &Client, name: &str, random: &mut Random) {
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     let scale = json!({"spec": {"replicas": random.below(5)}});
     match random.below(5) {

@@ -1,5 +1,5 @@
-//! The harness itself: clusters start in seconds, are alone, know their users, count requests and leave
-//! nothing behind.
+//! The harness itself: clusters start in seconds, are isolated from each other, authenticate users, count
+//! requests, and leave no processes or files.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::TcpStream;
@@ -17,20 +17,20 @@ use mainstay_testkit::suite::TestCase;
 use serde_json::json;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases![
-    "harness::nothing_leaves" => async { nothing_leaves() },
+    "harness::no_connection_leaves_the_namespace" => async { no_connection_leaves_the_namespace() },
     "harness::two_clusters_at_once" => two_clusters_at_once(),
-    "harness::an_api_server_comes_back" => an_api_server_comes_back(),
-    "harness::a_killed_run_leaves_nothing" => a_killed_run_leaves_nothing(),
-    "harness::no_cluster_where_others_are" => no_cluster_where_others_are(),
+    "harness::an_api_server_keeps_its_data_across_a_restart" => an_api_server_keeps_its_data_across_a_restart(),
+    "harness::a_killed_run_leaves_no_processes_or_files" => a_killed_run_leaves_no_processes_or_files(),
+    "harness::a_cluster_starts_only_in_isolation" => a_cluster_starts_only_in_isolation(),
 ];
 
-/// Asks this program to be the one that is killed.
+/// Argument that makes this program start a cluster and wait to be killed.
 pub(crate) const VICTIM_FLAG: &str = "--victim";
 
-/// Starts a cluster, says where, and waits for its end.
+/// Starts a cluster, prints its directory, and waits to be killed.
 pub(crate) const VICTIM: TestCase = TestCase {
     name: "victim",
-    start: || Box::pin(wait_for_the_end()),
+    start: || Box::pin(run_until_killed()),
 };
 
 fn config_map(name: &str) -> ConfigMap {
@@ -41,7 +41,7 @@ fn maps(cluster: &Cluster, user: &str) -> Api<ConfigMap> {
     Api::namespaced(cluster.client(user).unwrap(), "default")
 }
 
-fn nothing_leaves() {
+fn no_connection_leaves_the_namespace() {
     isolation::check().unwrap();
     for address in ["192.0.2.1:443", "1.1.1.1:443", "8.8.8.8:53"] {
         let error =
@@ -109,7 +109,7 @@ async fn requests_are_counted(cluster: &Cluster) {
     assert_eq!(counts.get("alice"), None);
 }
 
-async fn an_api_server_comes_back() {
+async fn an_api_server_keeps_its_data_across_a_restart() {
     let mut cluster = Cluster::start(Options::default()).await.unwrap();
     let maps = maps(&cluster, "admin");
     maps.create(&PostParams::default(), &config_map("kept"))
@@ -121,15 +121,15 @@ async fn an_api_server_comes_back() {
     maps.get("kept").await.unwrap();
 }
 
-async fn wait_for_the_end() {
+async fn run_until_killed() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     println!("directory {}", cluster.directory().display());
     std::future::pending::<()>().await;
 }
 
-/// A killed program cannot clean up, so the namespace does: its processes end with it, its files were never
-/// on disk.
-async fn a_killed_run_leaves_nothing() {
+/// A killed program cannot clean up: its processes end with the pid namespace, and its files are on a tmpfs
+/// of the mount namespace.
+async fn a_killed_run_leaves_no_processes_or_files() {
     for signal in ["KILL", "INT"] {
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .arg(VICTIM_FLAG)
@@ -168,7 +168,7 @@ async fn a_killed_run_leaves_nothing() {
     }
 }
 
-/// Processes whose command line contains the directory.
+/// Returns the command lines that contain `directory`.
 fn processes(directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap();
     let lines = entries.filter_map(|entry| std::fs::read(entry.unwrap().path().join("cmdline")).ok());
@@ -178,8 +178,8 @@ fn processes(directory: &str) -> Vec<String> {
         .collect()
 }
 
-/// One interface that is up is one too many.
-async fn no_cluster_where_others_are() {
+/// A cluster does not start if an interface other than loopback is up.
+async fn a_cluster_starts_only_in_isolation() {
     let ip = |arguments: &str| {
         let status = Command::new("ip").args(arguments.split(' ')).status();
         assert!(status.unwrap().success(), "ip {arguments}");

@@ -1,5 +1,5 @@
-//! A real istiod behind the pods of its rendered chart: a pod in a labelled namespace comes out of the real
-//! webhook injected.
+//! A real istiod process behind the pods of its rendered chart: its webhook injects a sidecar into a pod of
+//! a labelled namespace.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use serde_json::{Value, json};
 
 use crate::kubelet::until;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases!["istiod::it_injects" => both_versions()];
+pub(crate) const TEST_CASES: &[TestCase] = test_cases!["istiod::injects_sidecars" => both_versions()];
 
-const HOME: &str = "istio-system";
+const NAMESPACE: &str = "istio-system";
 
 async fn both_versions() {
-    futures::join!(it_injects("1.28.2"), it_injects("1.29.1"));
+    futures::join!(injects_sidecars("1.28.2"), injects_sidecars("1.29.1"));
 }
 
-async fn it_injects(version: &str) {
+async fn injects_sidecars(version: &str) {
     built_peer(&format!("pilot-discovery-{version}")).unwrap_or_else(|error| panic!("{error}"));
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
@@ -38,11 +38,11 @@ async fn it_injects(version: &str) {
     };
     let _kubelet = Kubelet::start(&cluster, options).await.unwrap();
     let client = cluster.client("admin").unwrap();
-    make_namespace(&client, json!({"name": HOME})).await;
+    create_namespace(&client, json!({"name": NAMESPACE})).await;
     for chart in ["base", "istiod"] {
-        apply(&client, &rendered(version, chart)).await;
+        apply(&client, &render(version, chart)).await;
     }
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), HOME);
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
     until("istiod is available", async || {
         let status = deployments
             .get("istiod")
@@ -53,12 +53,12 @@ async fn it_injects(version: &str) {
         status.available_replicas == Some(1)
     })
     .await;
-    make_namespace(
+    create_namespace(
         &client,
         json!({"name": "shop", "labels": {"istio-injection": "enabled"}}),
     )
     .await;
-    let pod = injected(&client).await;
+    let pod = create_injected_pod(&client).await;
     println!("istiod {version} injected {}", images(&pod).join(", "));
     assert_eq!(pod.annotations()["istio.io/rev"], "default");
     assert!(
@@ -68,14 +68,14 @@ async fn it_injects(version: &str) {
     );
 }
 
-fn rendered(version: &str, chart: &str) -> Vec<Value> {
+fn render(version: &str, chart: &str) -> Vec<Value> {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(version).unwrap();
     let files = catalog.chart(&version, Flavour::Installer, chart).unwrap();
     let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
     let mut request = Request::new(Dialect::Helm4);
     chart.clone_into(&mut request.render.release.name);
-    HOME.clone_into(&mut request.render.release.namespace);
+    NAMESPACE.clone_into(&mut request.render.release.namespace);
     let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
@@ -87,7 +87,7 @@ fn rendered(version: &str, chart: &str) -> Vec<Value> {
     mainstay_sim::snapshot::parse(&String::from_utf8(text).unwrap()).unwrap()
 }
 
-async fn make_namespace(client: &Client, metadata: Value) {
+async fn create_namespace(client: &Client, metadata: Value) {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = serde_json::from_value(json!({"metadata": metadata})).unwrap();
     namespaces
@@ -96,7 +96,7 @@ async fn make_namespace(client: &Client, metadata: Value) {
         .unwrap();
 }
 
-/// Server-side apply of everything, in order.
+/// Applies all objects server-side, in order.
 async fn apply(client: &Client, objects: &[Value]) {
     let discovery = Discovery::new(client.clone()).run_aggregated().await.unwrap();
     let params = PatchParams::apply("mainstay").force();
@@ -108,7 +108,7 @@ async fn apply(client: &Client, objects: &[Value]) {
         let api: Api<DynamicObject> = match capabilities.scope {
             Scope::Cluster => Api::all_with(client.clone(), &resource),
             Scope::Namespaced => {
-                let namespace = object.namespace().unwrap_or_else(|| HOME.to_owned());
+                let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
                 Api::namespaced_with(client.clone(), &namespace, &resource)
             }
         };
@@ -119,13 +119,14 @@ async fn apply(client: &Client, objects: &[Value]) {
     }
 }
 
-/// The webhook rejects pods until the API server has found its endpoint; then it must change them.
-async fn injected(client: &Client) -> Pod {
+/// Creates a pod and returns it as stored. Retries, because pods are rejected until the API server knows the
+/// endpoint of the webhook.
+async fn create_injected_pod(client: &Client) -> Pod {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
     let pod =
         json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    until("the webhook lets a pod pass", async || {
+    until("the webhook admits a pod", async || {
         pods.create(&PostParams::default(), &pod).await.is_ok()
     })
     .await;

@@ -1,5 +1,5 @@
-//! The session of kubectl: what it prints on a real cluster and on the simulator over HTTPS is what is
-//! stored.
+//! Runs the kubectl session on a real cluster and on the simulator over HTTPS and compares the output with
+//! the stored one.
 
 use mainstay_conformance::kubectl::{SESSION, SessionConfig, differences, run_session};
 use mainstay_sim::auth::{MASTERS, User};
@@ -18,7 +18,7 @@ pub(crate) const TEST_CASES: &[TestCase] = test_cases![
 async fn on_a_real_cluster() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let _kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
-    judge("real", cluster.kubeconfig("admin")).await;
+    check_session("real", cluster.kubeconfig("admin")).await;
 }
 
 async fn on_the_simulator() {
@@ -33,11 +33,11 @@ async fn on_the_simulator() {
     let kubeconfig = directory.path().join("kubeconfig");
     let admin = User::named("admin", &[MASTERS]);
     server.write_kubeconfig(admin, &kubeconfig).unwrap();
-    judge("simulated", kubeconfig).await;
+    check_session("simulated", kubeconfig).await;
     server.stop().await;
 }
 
-/// A request without discovery before it.
+/// A command that needs no discovery.
 const RAW: &[&str] = &["get", "--raw", "/api/v1/namespaces/default/pods"];
 
 /// Output of kubectl with client certificates, equal to that with a real server and `--client-ca-file`.
@@ -66,7 +66,7 @@ async fn certificates() {
     assert_eq!(kubectl(&good, RAW).await, unauthorized);
 }
 
-/// A kubeconfig with the credentials of another one.
+/// Returns `kubeconfig` with the client certificate of `other`.
 fn with_user_of(kubeconfig: &str, other: &str) -> String {
     let secret = |text: &str, key: &str| {
         let line = text.lines().find(|line| line.trim_start().starts_with(key));
@@ -79,7 +79,7 @@ fn with_user_of(kubeconfig: &str, other: &str) -> String {
         })
 }
 
-/// Everything that kubectl prints.
+/// Returns stdout and stderr of a kubectl command.
 async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("kubeconfig");
@@ -90,8 +90,8 @@ async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-/// Runs the session and compares; `BLESS_KUBECTL` names a directory for the actual output.
-async fn judge(name: &str, kubeconfig: std::path::PathBuf) {
+/// Runs the session and compares its output; `BLESS_KUBECTL` names a directory for the actual output.
+async fn check_session(name: &str, kubeconfig: std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let config = SessionConfig {
         kubectl: built_peer("kubectl").unwrap(),

@@ -1,4 +1,4 @@
-//! The hollow kubelet beside a real server: pods live by their scripts, or are real processes.
+//! The simulated kubelet with a real API server: pods follow their scripts or are real processes.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases![
-    "kubelet::pods_live_by_their_scripts" => pods_live_by_their_scripts(),
-    "kubelet::a_pod_is_a_process" => a_pod_is_a_process(),
+    "kubelet::pods_follow_their_scripts" => pods_follow_their_scripts(),
+    "kubelet::a_pod_runs_as_a_process" => a_pod_runs_as_a_process(),
 ];
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Polls until the condition holds.
-pub(crate) async fn until(what: &str, mut asked: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let wait = async {
-        while !asked().await {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let response = tokio::time::timeout(TIMEOUT, wait).await;
-    assert!(response.is_ok(), "not within {TIMEOUT:?}: {what}");
+    let result = tokio::time::timeout(TIMEOUT, wait).await;
+    assert!(result.is_ok(), "not within {TIMEOUT:?}: {what}");
 }
 
 fn deployment(name: &str, replicas: i32) -> Deployment {
@@ -68,7 +68,7 @@ fn waiting_reason(pod: &Pod) -> Option<String> {
     status.state.as_ref()?.waiting.as_ref()?.reason.clone()
 }
 
-async fn pods_live_by_their_scripts() {
+async fn pods_follow_their_scripts() {
     let mut cluster = Cluster::start(Options::default()).await.unwrap();
     let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
     let client = cluster.client("admin").unwrap();
@@ -89,12 +89,12 @@ async fn pods_live_by_their_scripts() {
         available(&client, "web").await == 3
     })
     .await;
-    until("a pod waits between crashes", async || {
+    until("a crashing pod backs off", async || {
         let pods = pods(&client, "crash").await;
         pods.first().and_then(waiting_reason).as_deref() == Some("CrashLoopBackOff")
     })
     .await;
-    until("a pod has no image", async || {
+    until("a pod backs off from pulling its image", async || {
         let pods = pods(&client, "image").await;
         pods.first().and_then(waiting_reason).as_deref() == Some("ImagePullBackOff")
     })
@@ -106,12 +106,13 @@ async fn pods_live_by_their_scripts() {
     })
     .await;
     assert_eq!(available(&client, "never").await, 0);
-    endpoints_follow(&client).await;
-    survives_a_restart(&mut cluster, &client).await;
+    pods_are_spread_and_have_endpoints(&client).await;
+    the_kubelet_survives_an_api_server_restart(&mut cluster, &client).await;
 }
 
-/// Every pod is scheduled to the emptiest node with its own address, and the Service has its endpoints.
-async fn endpoints_follow(client: &Client) {
+/// Every pod has its own address and is scheduled to the node with the fewest pods; the Service has an
+/// endpoint per pod.
+async fn pods_are_spread_and_have_endpoints(client: &Client) {
     let all: Api<Pod> = Api::default_namespaced(client.clone());
     let mut loads =
         std::collections::BTreeMap::from(["node-0", "node-1", "node-2"].map(|node| (node.to_owned(), 0)));
@@ -145,7 +146,7 @@ async fn endpoints_follow(client: &Client) {
     .await;
 }
 
-async fn survives_a_restart(cluster: &mut Cluster, client: &Client) {
+async fn the_kubelet_survives_an_api_server_restart(cluster: &mut Cluster, client: &Client) {
     cluster.start_api_server().await.unwrap();
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     let scale = Patch::Merge(json!({"spec": {"replicas": 0}}));
@@ -159,10 +160,10 @@ async fn survives_a_restart(cluster: &mut Cluster, client: &Client) {
     .await;
 }
 
-/// Pods labelled `run: server` are this program as a server.
+/// Runs this program with [`SERVER_FLAG`] for pods labelled `run: server`.
 struct Servers;
 
-/// Asks this program to be such a server.
+/// Argument that makes this program a server.
 pub(crate) const SERVER_FLAG: &str = "--server";
 
 /// Responds to every request with 200.
@@ -188,7 +189,7 @@ impl PodBackend for Servers {
     }
 }
 
-async fn a_pod_is_a_process() {
+async fn a_pod_runs_as_a_process() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
         backing: Some(Arc::new(Servers)),
@@ -210,14 +211,14 @@ async fn a_pod_is_a_process() {
     let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
     TcpStream::connect(address).unwrap();
     api.delete("server", &DeleteParams::default()).await.unwrap();
-    until("the pod is gone", async || {
+    until("the pod is deleted", async || {
         api.get_opt("server").await.unwrap().is_none()
     })
     .await;
     TcpStream::connect(address).unwrap_err();
 }
 
-/// Whether a pod says so.
+/// Whether the condition `Ready` of a pod is true.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone());
     conditions

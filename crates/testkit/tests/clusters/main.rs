@@ -8,7 +8,7 @@
     reason = "helpers of tests"
 )]
 
-/// A table of trials.
+/// Builds a table of test cases.
 macro_rules! test_cases {
     ($($name:literal => $trial:expr),+ $(,)?) => { &[$(TestCase { name: $name, start: || Box::pin($trial) }),+] };
 }

@@ -13,7 +13,7 @@ use mainstay_testkit::suite::TestCase;
 use serde_json::json;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases![
-    "runtime::real" => on_the_real_one(),
+    "runtime::real" => on_a_real_cluster(),
     "runtime::sim" => on_the_simulator(),
 ];
 
@@ -41,7 +41,7 @@ async fn on_the_simulator() {
     println!("runtime on the simulator: {} checks passed", checks().len());
 }
 
-async fn on_the_real_one() {
+async fn on_a_real_cluster() {
     let options = Options {
         controllers: BASIC_CONTROLLERS.to_vec(),
         ..Options::default()

@@ -461,7 +461,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    // Flow collections.
+    // Helpers of block and flow collections.
 
     fn close(&mut self, kind: EventKind<'a>) -> Parse<'a> {
         let Token { start, end, .. } = self.scanner.take()?;

@@ -16,7 +16,7 @@ pub(super) const ITEMS: &[Item] = &[
             ),
             integration("replaced", "a_lone_carriage_return_at_the_end_is_kept"),
             integration("replaced", "the_original_objects_are_restored"),
-            integration("corpus", "the_laws_hold_for_every_manifest"),
+            integration("corpus", "all_properties_hold_for_every_manifest"),
         ],
     },
     Item {
@@ -70,8 +70,8 @@ pub(super) const ITEMS: &[Item] = &[
                 "process_substitution_and_named_standard_input_are_pipes",
             ),
             integration("generate", "a_device_or_an_endless_document_is_an_error"),
-            integration("generate", "check_says_what_would_be_done"),
-            integration("tables", "every_input_becomes_what_stands_beside_it"),
+            integration("generate", "check_reports_planned_changes"),
+            integration("tables", "every_input_has_the_stored_output"),
         ],
     },
     Item {

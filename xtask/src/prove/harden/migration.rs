@@ -54,7 +54,7 @@ pub(super) const ITEMS: &[Item] = &[
         goal: "fields named; exit 0 during a healthy migration",
         tests: &[
             integration("migration", "managed_tags_stay_below_the_maximum_version"),
-            integration("migration", "the_decision_matrix_of_the_highest_version"),
+            integration("migration", "the_maximum_version_limits_the_migration"),
             unit("mainstay", "hints_about_migration_settings_name_the_field"),
             unit("mainstay", "the_reason_for_waiting_is_printed"),
             integration("status", "a_migration_is_planned_reported_paused_and_retried"),

@@ -20,7 +20,7 @@ pub(super) const ITEMS: &[Item] = &[
             integration("real", "istio::creates_its_revision"),
             integration(
                 "operator",
-                "it_responds_and_stops_with_several_objects_and_reconciles",
+                "health_checks_and_shutdown_work_with_several_objects_and_reconciles",
             ),
         ],
     },
@@ -55,7 +55,7 @@ pub(super) const ITEMS: &[Item] = &[
                 "managed_tags",
                 "the_implicit_tag_waits_while_another_injector_serves_its_namespaces",
             ),
-            integration("simulated", "update::the_default_tag_comes_by_itself"),
+            integration("simulated", "update::the_default_tag_is_created_automatically"),
             integration("simulated", "update::an_istio_with_revisions_gets_no_default_tag"),
             integration("simulated", "update::the_default_tag_waits_for_another_injector"),
         ],

@@ -22,7 +22,10 @@ pub(super) const ITEMS: &[Item] = &[
         tests: &[
             integration("webhooks", "controllers_back_off_when_a_webhook_is_unreachable"),
             integration("sandbox_webhook", "the_certificate_of_a_webhook_may_be_a_ca"),
-            integration("sandbox_tools", "an_upgrade_and_a_migration_with_kubectl"),
+            integration(
+                "sandbox_tools",
+                "a_mesh_is_upgraded_and_workloads_migrate_with_kubectl",
+            ),
         ],
     },
 ];

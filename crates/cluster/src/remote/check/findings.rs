@@ -9,7 +9,7 @@ use super::MemberReport;
 /// Largest clock difference without a finding, in milliseconds.
 const MAX_CLOCK_SKEW_MILLIS: i64 = 10_000;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -23,7 +23,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
     /// What is wrong.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Writes a kubeconfig with the fields that the gate accepts.
+//! Writes a kubeconfig with the fields that the parser accepts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

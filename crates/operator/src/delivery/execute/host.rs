@@ -151,7 +151,7 @@ impl Executor {
             let found = get(&self.host, &host_path(kind, name)).await?;
             self.shared.with(|index| match found {
                 Some(object) => index.observe_host(kind, object),
-                None => index.remove_host(kind, &gone(name, &seen.uid)),
+                None => index.remove_host(kind, &deleted_object(name, &seen.uid)),
             });
         }
         Err(error)
@@ -192,8 +192,8 @@ impl Executor {
             .await
         {
             Ok(_) => {
-                let gone = gone(name, &seen.uid);
-                self.shared.with(|index| index.remove_host(kind, &gone));
+                let deleted = deleted_object(name, &seen.uid);
+                self.shared.with(|index| index.remove_host(kind, &deleted));
                 Ok(())
             }
             Err(error) if error.is_not_found() => {
@@ -288,7 +288,7 @@ impl EventSubject<'_> {
     }
 }
 
-fn gone(name: &Name, uid: &str) -> Value {
+fn deleted_object(name: &Name, uid: &str) -> Value {
     json!({"metadata": {"namespace": name.namespace, "name": name.name, "uid": uid}})
 }
 

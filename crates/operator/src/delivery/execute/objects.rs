@@ -82,8 +82,8 @@ impl Executor {
         });
     }
 
-    /// Applies an object. It is read before: our watches do not show objects of others, and replicas that an
-    /// earlier apply set must be part of this one.
+    /// Reads and applies an object. The read is needed because our watches do not contain objects of other
+    /// owners, and because replicas that an earlier apply set must be part of this one.
     async fn apply(&self, cluster: &ClusterKey, writer: &Writer, apply: &Apply) -> Result<(), WriteError> {
         let key = &apply.manifest.key;
         let path = self.path(cluster, key)?;

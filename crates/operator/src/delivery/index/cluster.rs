@@ -1,4 +1,4 @@
-//! What is known of one cluster: whether it can be reached, which kinds are watched, and their objects.
+//! The observed state of one cluster: whether it can be reached, which kinds are watched, and their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::delivery::observed::{is_drifted, observe};
 /// Whether a cluster can be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// It was not called yet.
+    /// The cluster was not called yet.
     #[default]
     Unknown,
     /// The last call succeeded.
@@ -48,19 +48,19 @@ struct WatchedType {
     is_listed: bool,
 }
 
-/// An object, and its full form until it was compared with what it should be.
+/// An object. `live` is its complete form until it was compared with the desired one.
 #[derive(Clone, Debug)]
 struct Tracked {
     observed: Observed,
     live: Option<Value>,
 }
 
-/// What an object should be.
+/// The desired state of an object.
 #[derive(Clone, Debug)]
 struct Desired {
     manifest: Arc<Manifest>,
     owner: Option<OwnerReference>,
-    /// Whether a difference remains after an apply, so that applying again would not end.
+    /// Whether a difference remains after an apply. It is ignored, because it would be applied forever.
     is_tolerated: bool,
 }
 
@@ -302,8 +302,8 @@ impl ClusterState {
         located.collect()
     }
 
-    /// Records what an object should be, and compares it if it was not compared yet. Returns whether drift
-    /// was found.
+    /// Records the desired state of an object, and compares the object if it was not compared yet. Returns
+    /// whether drift was found.
     pub(super) fn note_desired(&mut self, manifest: &Arc<Manifest>, owner: Option<&OwnerReference>) -> bool {
         let known = self.desired.get(&manifest.key);
         if known.is_none_or(|known| known.manifest.hash != manifest.hash) {

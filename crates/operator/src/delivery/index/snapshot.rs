@@ -11,12 +11,12 @@ use mainstay_rollout::{inventory_name, label_value};
 use super::{Index, Link};
 use crate::delivery::names::{ClusterKey, Name, ObjectType};
 
-/// Unreachable for as long as anyone can remember: a Cluster object that is gone.
+/// Start of the outage of a cluster that was never reached or has no Cluster object.
 const ALWAYS: Timestamp = Timestamp::UNIX_EPOCH;
 
 impl Index {
     /// Returns the snapshot of a deployment, or `None` while something that it depends on was not read yet.
-    /// An unreachable cluster is not waited for.
+    /// Does not wait for unreachable clusters.
     pub(crate) fn snapshot(&mut self, name: &Name, now: Timestamp) -> Option<Snapshot> {
         self.require_inventoried(name);
         if !self.is_host_listed() || !self.is_settled(name) {
@@ -41,7 +41,8 @@ impl Index {
         })
     }
 
-    /// Watches the kinds of all objects in inventories, so that none counts as gone before it was listed.
+    /// Watches the kinds of all objects in inventories, so that none counts as deleted before its
+    /// kind was listed.
     fn require_inventoried(&mut self, name: &Name) {
         let inventories: Vec<_> = self.inventories_for(name).cloned().collect();
         for inventory in inventories {

@@ -42,7 +42,7 @@ impl Problem {
     }
 }
 
-/// What a probe reads.
+/// The result of a successful probe.
 pub(super) struct Facts {
     pub(super) version: String,
     pub(super) providers: BTreeSet<Provider>,

@@ -67,7 +67,7 @@ impl Material {
         let not_after = now.checked_add(LIFETIME).map_err(|_| MaterialError::Time)?;
         let not_before = now.checked_sub(CLOCK_SKEW).map_err(|_| MaterialError::Time)?;
         let period = |params: &mut CertificateParams| {
-            // Certificates last whole days.
+            // The validity is a range of whole days.
             let [from, until] = [not_before, not_after].map(date);
             params.not_before = date_time_ymd(from.0, from.1, from.2);
             params.not_after = date_time_ymd(until.0, until.1, until.2);

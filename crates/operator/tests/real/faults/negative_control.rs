@@ -104,7 +104,8 @@ async fn set_status(world: &World, state: &str, status: Status) {
 }
 
 async fn violate_invariants(world: &World) {
-    // Both at once, and one of them twice; a start in the future extends the readiness timeout.
+    // Both workloads migrate at once, and one of them twice. A start time in the future extends the readiness
+    // timeout.
     for (name, second) in [("cart", 1), ("web", 2), ("cart", 3)] {
         let time = format!("2126-01-01T00:00:{second:02}Z");
         let mark = json!({"revision": "new", "batch": 1, "startedAt": time}).to_string();

@@ -1,4 +1,4 @@
-//! Zero downtime: every Service has what its workload `plan_checks`, at every instant of the upgrade.
+//! Zero downtime: during the upgrade, every Service always has the endpoints that its workload guarantees.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
-/// Workloads of every manner of rolling: how many pods, how many may be missing, how many more there may be.
-const MANNERS: [(&str, u64, &str, &str); 5] = [
+/// Workloads with different rollout strategies: name, replicas, `maxUnavailable` and `maxSurge`.
+const ROLLOUT_STRATEGIES: [(&str, u64, &str, &str); 5] = [
     ("cautious", 3, "0", "1"),
     ("usual", 4, "25%", "25%"),
     ("thrifty", 3, "1", "0"),
@@ -17,25 +17,26 @@ const MANNERS: [(&str, u64, &str, &str); 5] = [
     ("single", 1, "25%", "25%"),
 ];
 
-/// A number stays one.
-fn number(text: &str) -> Value {
+/// Converts an `IntOrString` field: a number, or a string with a percentage.
+fn int_or_string(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }
 
-pub async fn every_service_is_served_at_every_instant(world: World) -> World {
+pub async fn every_service_stays_available(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
     let spaces = [
         world.namespace(&format!("istio.io/rev={OLD_REVISION}")).await,
         world.namespace("istio-injection=enabled").await,
     ];
     for space in &spaces {
-        for (name, replicas, missing, more) in MANNERS {
+        for (name, replicas, unavailable, surge) in ROLLOUT_STRATEGIES {
             world.set_script(
                 space,
                 name,
                 Script::default().stopping_after(Duration::from_secs(1)),
             );
-            let rolling = json!({"maxUnavailable": number(missing), "maxSurge": number(more)});
+            let rolling =
+                json!({"maxUnavailable": int_or_string(unavailable), "maxSurge": int_or_string(surge)});
             let spec = json!({"replicas": replicas, "strategy": {"rollingUpdate": rolling}});
             app_with(&world, space, name, "", spec).await;
         }
@@ -57,8 +58,8 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
     let history = log.close(&world).await;
     let seen = history.availability();
     seen.check(10);
-    assert!(history.max_migrating() <= 2, "gradually");
-    // Where one may be missing, one was: the instrument sees it.
+    assert!(history.max_migrating() <= 2, "at most one batch at a time");
+    // `thrifty` may lose one pod, and did: the log contains that state.
     for space in &spaces {
         let low = seen.services[&format!("{space}/thrifty")];
         assert_eq!((low.floor, low.pods), (2, 2), "{low:?}");
@@ -66,7 +67,7 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
     world
 }
 
-/// What is promised is broken on purpose: if this were not seen, nothing would be.
+/// Negative control: the availability log detects a deleted pod.
 pub async fn a_state_with_too_few_endpoints_is_detected(world: World) -> World {
     let space = world.namespace("").await;
     app(&world, &space, "web", "").await;
@@ -85,7 +86,7 @@ pub async fn a_state_with_too_few_endpoints_is_detected(world: World) -> World {
                 .get(&ObjectPath::namespaced("Pod", &space, victim))
                 .await
                 .is_some();
-            (!there).then_some(()).ok_or("it still exists")
+            (!there).then_some(()).ok_or("the deleted pod still exists")
         })
         .await;
     until_served_by(&world, &space, "-").await;

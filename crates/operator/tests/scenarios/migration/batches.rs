@@ -1,4 +1,4 @@
-//! Batches: how many at a time, how far apart, and what is said of it from the beginning to the end.
+//! Batches: their size, the delay between them, and the status that is reported.
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ pub async fn ten_deployments_three_at_a_time(world: World) -> World {
     let history = log.close(&world).await;
     let sizes: Vec<usize> = history.batches().iter().map(BTreeSet::len).collect();
     assert_eq!(sizes, [3, 3, 3, 1]);
-    assert!(history.max_migrating() <= 3, "never more than a batch");
-    apart(&history.migrations(), Duration::from_secs(delay(&world)));
+    assert!(history.max_migrating() <= 3, "at most one batch at a time");
+    check_delay(&history.migrations(), Duration::from_secs(delay(&world)));
     check_statuses(&history);
     world
 }
 
-/// A batch starts at least the delay after the last workload of the previous one was available.
-fn apart(sent: &[Migration], delay: Duration) {
+/// Checks that each batch starts at least `delay` after the last workload of the previous one was available.
+fn check_delay(sent: &[Migration], delay: Duration) {
     for next in 2..=4 {
         let begin = sent
             .iter()
@@ -46,11 +46,14 @@ fn apart(sent: &[Migration], delay: Duration) {
         let before = sent.iter().filter(|one| one.batch == next - 1);
         let end = before.map(|one| one.complete.unwrap().1).max().unwrap();
         let gap = begin.duration_since(end);
-        assert!(gap >= delay, "batch {next} came {gap:?} after the one before");
+        assert!(
+            gap >= delay,
+            "batch {next} started {gap:?} after the end of the previous one"
+        );
     }
 }
 
-/// The status has reported the start and the end of every batch, and every workload.
+/// Checks that the status has reported the start and the end of every batch, and every workload.
 fn check_statuses(history: &History) {
     let all = history.statuses();
     let statuses: Vec<&Value> = all.iter().map(|(_, status)| status).collect();

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
-pub async fn nothing_to_move_is_completed_at_once(world: World) -> World {
+pub async fn a_migration_without_workloads_completes_at_once(world: World) -> World {
     let log = AvailabilityLog::begin(&world).await;
     mesh(&world, batched(&world, 1, json!({}))).await;
     // This namespace is not in the mesh.
@@ -57,7 +57,7 @@ pub async fn migrated_workloads_are_left_alone(world: World) -> World {
         .map(|call| call.line.clone())
         .filter(|line| line.contains(&space))
         .collect();
-    assert_eq!(writes, [""; 0], "nothing of it is written");
+    assert_eq!(writes, [""; 0], "no object in the namespace is written");
     let history = log.close(&world).await;
     assert_eq!(history.migrations(), []);
     assert!(
@@ -68,7 +68,7 @@ pub async fn migrated_workloads_are_left_alone(world: World) -> World {
     world
 }
 
-pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
+pub async fn a_deployment_is_deleted_during_its_migration(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(
         &world,
@@ -80,14 +80,14 @@ pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     until_migrating(&world, &space, "a-leaves", NEW_REVISION).await;
-    // One that is migrating, and one of a later batch.
+    // The first workload is migrating, the second one belongs to a later batch.
     world.delete(&deployment(&space, "a-leaves")).await;
     world.delete(&deployment(&space, "b-waits")).await;
     let status = until_migration(&world, "Completed").await;
     assert_eq!(counts(&status), "1+0+0 of 1");
     assert!(status["failures"].is_null(), "{status}");
     world
-        .until("only one is left", async |world| {
+        .until("only the pods of one workload are left", async |world| {
             let left = items(world, "Pod", &space).await.len();
             (left == 2).then_some(()).ok_or(format!("{left} pods"))
         })
@@ -97,7 +97,7 @@ pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
     world
 }
 
-pub async fn an_istio_deleted_on_the_way(world: World) -> World {
+pub async fn the_istio_is_deleted_during_a_migration(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
     world.set_script(&space, "a", Script::never_ready());
@@ -112,21 +112,21 @@ pub async fn an_istio_deleted_on_the_way(world: World) -> World {
     world.settle().await;
     let history = log.close(&world).await;
     let sent: Vec<String> = history.migrations().into_iter().map(|one| one.workload).collect();
-    assert_eq!(sent, [format!("{space}/a")], "it stops where it is");
+    assert_eq!(sent, [format!("{space}/a")], "no other workload migrates");
     for name in ["b", "c"] {
         assert_eq!(history.template_changes(&space, name), 0, "{name}");
     }
     world
 }
 
-pub async fn an_operator_killed_on_the_way(world: World) -> World {
+pub async fn the_operator_is_killed_during_a_migration(world: World) -> World {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     mesh(&world, batched(&world, 2, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
     let log = AvailabilityLog::begin(&world).await;
     upgrade(&world).await;
     let began = until_migration(&world, "InProgress").await["startTime"].clone();
-    // Before each of them comes up, another operator takes over.
+    // Each time, another operator takes over before the workload is ready.
     for (batch, name) in [(1, "a"), (2, "c"), (3, "e")] {
         world
             .until_object(&deployment(&space, name), "is migrating", |object| {
@@ -141,7 +141,7 @@ pub async fn an_operator_killed_on_the_way(world: World) -> World {
         (counts(&status), batch(&status)),
         ("5+0+0 of 5".into(), "3 of 3".into())
     );
-    assert_eq!(status["startTime"], began, "it is one migration");
+    assert_eq!(status["startTime"], began, "the same migration is continued");
     until_served_by(&world, &space, NEW_REVISION).await;
     let history = log.close(&world).await;
     for name in NAMES {
@@ -151,7 +151,7 @@ pub async fn an_operator_killed_on_the_way(world: World) -> World {
             "{name} is restarted once"
         );
     }
-    assert!(history.max_migrating() <= 2, "never more than a batch");
+    assert!(history.max_migrating() <= 2, "at most one batch at a time");
     history.availability().check(5);
     world
 }

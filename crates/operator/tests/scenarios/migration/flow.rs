@@ -1,5 +1,5 @@
-//! Migration by each kind of label: what is relabelled, what is restarted, and what is left of the old
-//! revision.
+//! Migration for each kind of label: which namespaces and templates are relabelled, which workloads are
+//! restarted, and deletion of the old revision.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::*;
 use crate::support::availability_log::AvailabilityLog;
 use crate::support::history::History;
 
-/// Upgrades, and waits until all workloads of these namespaces have moved and the old revision is gone.
-async fn moves(world: &World, namespaces: &[&str]) -> History {
+/// Upgrades, and waits until all workloads of these namespaces have migrated and the old revision is deleted.
+async fn migrate(world: &World, namespaces: &[&str]) -> History {
     let log = AvailabilityLog::begin(world).await;
     upgrade(world).await;
     until_migration(world, "InProgress").await;
@@ -20,8 +20,8 @@ async fn moves(world: &World, namespaces: &[&str]) -> History {
     log.close(world).await
 }
 
-/// Each was sent once, to the new revision, by one change of its template.
-fn once(history: &History, workloads: &[(&str, &str)]) {
+/// Checks that each workload migrated to the new revision once, by one change of its template.
+fn check_migrated_once(history: &History, workloads: &[(&str, &str)]) {
     let sent = history.migrations();
     assert_eq!(sent.len(), workloads.len(), "{sent:?}");
     assert!(sent.iter().all(|one| one.to == NEW_REVISION), "{sent:?}");
@@ -34,15 +34,15 @@ fn is_restarted(template: &Value) -> bool {
     template["annotations"][RESTARTED].is_string()
 }
 
-pub async fn namespace_labels_lead_and_workloads_follow(world: World) -> World {
+pub async fn namespaces_are_relabelled_before_workloads_restart(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
     let label = format!("istio.io/rev={OLD_REVISION}");
     let (one, two) = (
         injected_apps(&world, &label, &["httpbin", "sleep"]).await,
         injected_apps(&world, &label, &["httpbin"]).await,
     );
-    let history = moves(&world, &[&one, &two]).await;
-    once(&history, &[(&one, "httpbin"), (&one, "sleep"), (&two, "httpbin")]);
+    let history = migrate(&world, &[&one, &two]).await;
+    check_migrated_once(&history, &[(&one, "httpbin"), (&one, "sleep"), (&two, "httpbin")]);
     let first = history.migrations()[0].version;
     for space in [&one, &two] {
         assert_eq!(space_label(&world, space, "istio.io/rev").await, NEW_REVISION);
@@ -51,7 +51,7 @@ pub async fn namespace_labels_lead_and_workloads_follow(world: World) -> World {
         });
         assert!(
             relabelled.is_some_and(|version| version < first),
-            "labels come first"
+            "the namespace is relabelled before a workload migrates"
         );
         let template = template(&world, space, "httpbin").await;
         assert!(is_restarted(&template), "{template}");
@@ -61,7 +61,7 @@ pub async fn namespace_labels_lead_and_workloads_follow(world: World) -> World {
     world
 }
 
-pub async fn templates_that_name_a_revision_name_the_new_one(world: World) -> World {
+pub async fn revision_labels_of_templates_are_updated(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
     let space = world.namespace("").await;
     let label = format!("istio.io/rev={OLD_REVISION}");
@@ -74,17 +74,20 @@ pub async fn templates_that_name_a_revision_name_the_new_one(world: World) -> Wo
     )
     .await;
     until_served_by(&world, &space, OLD_REVISION).await;
-    // Nothing asks for this one, and nothing happens to it.
+    // This workload has no injection label, and is not changed.
     let plain = world.namespace("").await;
     app(&world, &plain, "plain", "").await;
     until_served_by(&world, &plain, "-").await;
-    let history = moves(&world, &[&space]).await;
-    once(&history, &[(&space, "cart"), (&space, "web")]);
+    let history = migrate(&world, &[&space]).await;
+    check_migrated_once(&history, &[(&space, "cart"), (&space, "web")]);
     assert_eq!(history.template_changes(&plain, "plain"), 0);
     for name in ["cart", "web"] {
         let template = template(&world, &space, name).await;
         assert_eq!(template["labels"]["istio.io/rev"], NEW_REVISION);
-        assert!(!is_restarted(&template), "one change is enough: {template}");
+        assert!(
+            !is_restarted(&template),
+            "the label change already restarts the workload: {template}"
+        );
     }
     assert_eq!(space_label(&world, &space, "istio.io/rev").await, Value::Null);
     world
@@ -93,26 +96,26 @@ pub async fn templates_that_name_a_revision_name_the_new_one(world: World) -> Wo
 pub async fn injection_enabled_follows_the_default_tag(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
     let space = injected_apps(&world, "istio-injection=enabled", &["httpbin", "sleep"]).await;
-    let asked = world.namespace("").await;
-    app(&world, &asked, "pod", "sidecar.istio.io/inject=true").await;
-    until_served_by(&world, &asked, OLD_REVISION).await;
-    let history = moves(&world, &[&space, &asked]).await;
-    once(
+    let requested = world.namespace("").await;
+    app(&world, &requested, "pod", "sidecar.istio.io/inject=true").await;
+    until_served_by(&world, &requested, OLD_REVISION).await;
+    let history = migrate(&world, &[&space, &requested]).await;
+    check_migrated_once(
         &history,
-        &[(&space, "httpbin"), (&space, "sleep"), (&asked, "pod")],
+        &[(&space, "httpbin"), (&space, "sleep"), (&requested, "pod")],
     );
     assert_eq!(space_label(&world, &space, "istio-injection").await, "enabled");
     assert_eq!(space_label(&world, &space, "istio.io/rev").await, Value::Null);
     assert!(is_restarted(&template(&world, &space, "sleep").await));
     assert_eq!(
-        template(&world, &asked, "pod").await["labels"]["sidecar.istio.io/inject"],
+        template(&world, &requested, "pod").await["labels"]["sidecar.istio.io/inject"],
         "true"
     );
     world
 }
 
-pub async fn one_version_string_moves_every_kind_of_label(world: World) -> World {
-    // Migration is switched on by the upgrade itself.
+pub async fn a_version_change_migrates_every_kind_of_label(world: World) -> World {
+    // The upgrade itself enables the migration.
     mesh(&world, json!({"strategy": ""})).await;
     let named = injected_apps(
         &world,
@@ -141,14 +144,14 @@ pub async fn one_version_string_moves_every_kind_of_label(world: World) -> World
     until_old_is_gone(&world).await;
     let history = log.close(&world).await;
     history.availability().check(5);
-    assert!(history.max_migrating() <= 2, "never more than a batch");
+    assert!(history.max_migrating() <= 2, "at most one batch at a time");
     world
         .until_condition(
             &path::istio("default"),
             "WorkloadsMigrated=True/AllWorkloadsMigrated",
         )
         .await;
-    // A pod that comes later is injected, too.
+    // The new revision injects a workload that is created later.
     app(&world, &named, "late", "").await;
     until_served_by(&world, &named, NEW_REVISION).await;
     world

@@ -1,4 +1,5 @@
-//! Options beyond the first list of the proposal: skipped workloads, order, pauses, fail fast, other kinds.
+//! Options that the first version of the proposal lacks: skipped workloads, order, pauses, fail fast, and
+//! other kinds.
 
 use mainstay_sim::script::Script;
 use serde_json::json;
@@ -57,7 +58,7 @@ pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
     ];
     assert_eq!(history.batches(), expected);
     assert_eq!(history.template_changes(&space, "d-left"), 0);
-    // The annotation is removed.
+    // Without the annotation, the workload migrates.
     annotate(
         &world,
         &deployment(&space, "d-left"),
@@ -74,7 +75,7 @@ pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
     world
 }
 
-pub async fn a_pause_holds_and_resuming_goes_on(world: World) -> World {
+pub async fn a_paused_migration_continues_when_resumed(world: World) -> World {
     mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
     let log = AvailabilityLog::begin(&world).await;
@@ -96,7 +97,7 @@ pub async fn a_pause_holds_and_resuming_goes_on(world: World) -> World {
     assert_eq!(
         injected_by(&world, &space).await,
         BTreeSet::from(by),
-        "the others stay"
+        "the other workloads do not migrate"
     );
     let began = status(&world).await["startTime"].clone();
     set(&world, json!({"paused": false})).await;
@@ -127,15 +128,15 @@ pub async fn fail_fast_ends_after_the_running_batch(world: World) -> World {
     assert_eq!(
         history.template_changes(&space, "b-good"),
         1,
-        "it was in the running batch"
+        "the workload is part of the running batch"
     );
     assert_eq!(history.template_changes(&space, "c-spared"), 0);
     history.availability().check(3);
     world
 }
 
-/// A set of this kind whose pods are two, or one per node.
-async fn set_of(world: &World, kind: &str, namespace: &str, name: &str) {
+/// Creates a `StatefulSet` with two pods, or a `DaemonSet` with one pod per node.
+async fn create_set(world: &World, kind: &str, namespace: &str, name: &str) {
     let mut object = fixtures::deployment(namespace, name, "", "");
     object["kind"] = kind.into();
     object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1.into();
@@ -159,11 +160,11 @@ async fn until_pods(world: &World, namespace: &str, name: &str, count: usize, re
         .await;
 }
 
-pub async fn stateful_and_daemon_sets_move_when_asked_for(world: World) -> World {
+pub async fn stateful_sets_and_daemon_sets_migrate_if_configured(world: World) -> World {
     mesh(&world, batched(&world, 3, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["web"]).await;
-    set_of(&world, "StatefulSet", &space, "db").await;
-    set_of(&world, "DaemonSet", &space, "agent").await;
+    create_set(&world, "StatefulSet", &space, "db").await;
+    create_set(&world, "DaemonSet", &space, "agent").await;
     until_pods(&world, &space, "db", 2, OLD_REVISION).await;
     until_pods(&world, &space, "agent", 3, OLD_REVISION).await;
     upgrade(&world).await;
@@ -176,7 +177,7 @@ pub async fn stateful_and_daemon_sets_move_when_asked_for(world: World) -> World
     )
     .await;
     world
-        .until_object(&path::istio("default"), "has migrated them", |istio| {
+        .until_object(&path::istio("default"), "has migrated all kinds", |istio| {
             let migration = &istio["status"]["workloadMigration"];
             migration["state"] == "Completed" && counts(migration) == "3+0+0 of 3"
         })

@@ -1,4 +1,5 @@
-//! Readiness: who comes up in time has moved, who does not has failed, and neither holds up the others.
+//! Readiness: a workload that is ready in time has migrated, one that is not has failed, and neither blocks
+//! the others.
 
 use std::time::Duration;
 
@@ -27,9 +28,12 @@ pub async fn a_workload_that_is_ready_in_time_has_migrated(world: World) -> Worl
     let (version, came_up) = first.complete.unwrap();
     assert!(
         came_up.duration_since(first.at) >= slow,
-        "one after the other: twice at least"
+        "pods are replaced one after the other, so it takes at least the readiness time"
     );
-    assert!(next.version > version, "the next waits until it is ready");
+    assert!(
+        next.version > version,
+        "the next workload waits until the first one is ready"
+    );
     world
 }
 
@@ -56,7 +60,10 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
         [&failure["namespace"], &failure["name"], &failure["kind"]],
         [space.as_str(), "a-bad", "Deployment"]
     );
-    let reason = format!("Readiness timeout exceeded after {}: ", span(timeout(&world)));
+    let reason = format!(
+        "Readiness timeout exceeded after {}: ",
+        go_duration(timeout(&world))
+    );
     assert!(
         failure["reason"].as_str().unwrap().starts_with(&reason),
         "{failure}"
@@ -80,13 +87,13 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
     let waited = sent[1].at.duration_since(sent[0].at);
     assert!(
         waited >= Duration::from_secs(timeout(&world) - 1),
-        "given up after {waited:?}"
+        "timed out after {waited:?}"
     );
     history.availability().check(3);
     world
         .until_condition(&path::istio("default"), "WorkloadsMigrated=False/WorkloadsFailed")
         .await;
-    // What failed keeps the old revision, whatever time passes.
+    // The old revision is in use by the failed workload, and is not pruned after the grace period.
     world.pass(Duration::from_secs(world.grace() * 2)).await;
     world
         .until_condition(&path::revision(OLD_REVISION), "InUse=True")
@@ -94,8 +101,8 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
     world
 }
 
-/// As Go prints it.
-fn span(seconds: u64) -> String {
+/// Formats a duration as Go does.
+fn go_duration(seconds: u64) -> String {
     match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds}s"),
         (minutes, seconds) => format!("{minutes}m{seconds}s"),

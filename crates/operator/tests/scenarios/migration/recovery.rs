@@ -13,8 +13,9 @@ fn messages<'a>(events: &'a [String], reason: &str) -> Vec<&'a str> {
     events.iter().filter_map(of).collect()
 }
 
-/// A budget that allows no disruption holds up evictions, not rollouts: pods that never come up do.
-pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
+/// A `PodDisruptionBudget` that allows no disruption blocks evictions but not rollouts. Pods that never
+/// become ready block the rollout of their workload.
+pub async fn a_disruption_budget_and_pods_that_never_become_ready(world: World) -> World {
     mesh(&world, batched(&world, 2, json!({}))).await;
     let space = injected_apps(
         &world,
@@ -42,7 +43,7 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
         [&failure["namespace"], &failure["name"]],
         [space.as_str(), "a-stuck"]
     );
-    // It recovers, and completes its migration.
+    // The workload becomes ready, and its migration completes.
     world.set_script(&space, "a-stuck", Script::default());
     for pod in items(&world, "Pod", &space).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
@@ -60,7 +61,7 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     assert_eq!(
         history.template_changes(&space, "a-stuck"),
         1,
-        "it is not restarted again"
+        "the workload is not restarted again"
     );
     let events = history.events();
     assert_eq!(
@@ -130,7 +131,7 @@ pub async fn an_injector_that_rejects_pods(world: World) -> World {
     );
     let history = log.close(&world).await;
     history.availability().check(2);
-    // The old revision stays as long as it is needed, and goes once the annotation does.
+    // The old revision is kept while it is in use, and pruned after the annotation is removed.
     world
         .until_condition(&path::revision(OLD_REVISION), "InUse=True")
         .await;

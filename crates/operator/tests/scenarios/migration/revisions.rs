@@ -1,12 +1,14 @@
-//! Several old revisions, and workloads that name another one than their namespace.
+//! Several old revisions, a target that changes, and workloads whose revision label differs from that of
+//! their namespace.
 
 use serde_json::json;
 
 use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
-/// The revision of an Istio in place, and one by version: both are old when the third comes.
-pub async fn several_old_ones_end_in_one(world: World) -> World {
+/// Workloads on the revision of an `InPlace` Istio and on one of a `RevisionBased` Istio migrate to a third
+/// revision.
+pub async fn several_old_revisions_migrate_to_the_active_one(world: World) -> World {
     world.create(fixtures::istio("default", OLD, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     let enabled = world.namespace("istio-injection=enabled").await;
@@ -49,16 +51,16 @@ pub async fn several_old_ones_end_in_one(world: World) -> World {
 pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
     mesh(&world, batched(&world, 4, json!({}))).await;
     let label = format!("istio.io/rev={OLD_REVISION}");
-    // The namespace decides: what the template says means nothing, and is not touched.
+    // With a label on the namespace, the revision label of a template is ignored and not changed.
     let decided = world.namespace("istio-injection=enabled").await;
     app(&world, &decided, "overruled", &label).await;
     app(&world, &decided, "out", "sidecar.istio.io/inject=false").await;
-    // The namespace says nothing: each template for itself.
+    // Without a label on the namespace, the labels of each template apply.
     let open = world.namespace("").await;
     app(&world, &open, "named", &label).await;
     app(&world, &open, "tagged", "istio.io/rev=default").await;
     world
-        .until("all are up", async |world| {
+        .until("all pods are injected as expected", async |world| {
             let (decided, open) = (
                 injected_by(world, &decided).await,
                 injected_by(world, &open).await,
@@ -95,8 +97,8 @@ pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
     world
 }
 
-/// Back again, while some have arrived, one is on its way and others wait.
-pub async fn another_target_in_the_middle(world: World) -> World {
+/// The version is reverted when one workload has migrated, one is migrating, and two are waiting.
+pub async fn the_target_changes_during_a_migration(world: World) -> World {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
@@ -107,10 +109,14 @@ pub async fn another_target_in_the_middle(world: World) -> World {
         .patch(&path::istio("default"), json!({"spec": {"version": OLD}}))
         .await;
     let istio = world
-        .until_object(&path::istio("default"), "is back", |istio| {
-            let migration = &istio["status"]["workloadMigration"];
-            migration["state"] == "Completed" && migration["targetRevision"] == OLD_REVISION
-        })
+        .until_object(
+            &path::istio("default"),
+            "has completed the migration to the old revision",
+            |istio| {
+                let migration = &istio["status"]["workloadMigration"];
+                migration["state"] == "Completed" && migration["targetRevision"] == OLD_REVISION
+            },
+        )
         .await;
     assert_eq!(counts(&istio["status"]["workloadMigration"]), "2+0+0 of 2");
     until_served_by(&world, &space, OLD_REVISION).await;
@@ -118,8 +124,8 @@ pub async fn another_target_in_the_middle(world: World) -> World {
     world.until_gone(&path::revision(NEW_REVISION)).await;
     let history = log.close(&world).await;
     let changes = NAMES.map(|name| history.template_changes(&space, name));
-    assert_eq!(changes, [2, 2, 0, 0], "there and back, or never touched");
-    assert_eq!(history.max_migrating(), 1, "never more than a batch");
+    assert_eq!(changes, [2, 2, 0, 0], "changed and reverted, or never changed");
+    assert_eq!(history.max_migrating(), 1, "at most one batch at a time");
     history.availability().check(4);
     world
 }

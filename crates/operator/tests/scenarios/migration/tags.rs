@@ -14,7 +14,7 @@ pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
         ))
         .await;
     world.until_state(&path::istio("default"), "Healthy").await;
-    // One the Istio makes, one that people make.
+    // The Istio creates the tag `stable`, and a user creates the tag `prod`.
     world.create(fixtures::tag("prod", "Istio", "default")).await;
     for tag in ["stable", "prod"] {
         world.until_condition(&path::tag(tag), "Reconciled=True").await;
@@ -53,7 +53,7 @@ pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
         });
         assert!(
             moved.is_some_and(|moved| moved < first),
-            "{tag} moved at {moved:?}, a workload at {first}"
+            "{tag} moved at version {moved:?}, the first workload migrated at {first}"
         );
         assert!(moved > ready, "{tag} moved before the revision was ready");
     }

@@ -5,12 +5,12 @@ use serde_json::json;
 use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
-async fn allow(world: &World, version: &str) {
+async fn set_max_version(world: &World, version: &str) {
     set(world, json!({"batched": {"maxVersion": version}})).await;
 }
 
-/// Nothing moves, and this is why.
-async fn held(world: &World, space: &str, why: &str, words: &str) {
+/// Checks that no workload migrates, and that a condition reports this reason and message.
+async fn check_not_migrated(world: &World, space: &str, why: &str, words: &str) {
     let istio = world
         .until_object(&path::istio("default"), why, |istio| {
             let conditions = istio["status"]["conditions"].to_string();
@@ -25,7 +25,7 @@ async fn held(world: &World, space: &str, why: &str, words: &str) {
     until_served_by(world, space, OLD_REVISION).await;
 }
 
-pub async fn above_the_highest_version_nothing_moves_until_it_is_raised(world: World) -> World {
+pub async fn no_workload_migrates_to_a_version_above_the_maximum(world: World) -> World {
     let highest = json!({"batched": {"maxVersion": "1.28.999"}});
     mesh(&world, batched(&world, 2, highest)).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
@@ -35,15 +35,15 @@ pub async fn above_the_highest_version_nothing_moves_until_it_is_raised(world: W
     let words = |highest: &str| {
         format!("1.29.1 is above batched.maxVersion {highest}; workloads and managed tags stay")
     };
-    held(&world, &space, "VersionAboveMaximum", &words("1.28.999")).await;
-    // The whole minor version is not meant by its first.
-    allow(&world, "1.29.0").await;
-    held(&world, &space, "VersionAboveMaximum", &words("1.29.0")).await;
+    check_not_migrated(&world, &space, "VersionAboveMaximum", &words("1.28.999")).await;
+    // 1.29.0 allows that patch version only, not all of 1.29.
+    set_max_version(&world, "1.29.0").await;
+    check_not_migrated(&world, &space, "VersionAboveMaximum", &words("1.29.0")).await;
     let history = log.close(&world).await;
     assert_eq!(history.migrations(), []);
     assert_eq!(history.template_changes(&space, "cart"), 0);
-    // The version itself is.
-    allow(&world, "1.29.1").await;
+    // The maximum is inclusive.
+    set_max_version(&world, "1.29.1").await;
     assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
     until_served_by(&world, &space, NEW_REVISION).await;
     until_old_is_gone(&world).await;

@@ -22,7 +22,7 @@ impl InjectedFault {
         cluster.add_fault(Rule::once(OPERATOR, self.trigger.clone(), self.fault.clone()));
     }
 
-    /// Whether the fault hides events: then only a new list recovers.
+    /// Whether the fault drops events, so that only a new list recovers.
     pub(super) fn hides_events(&self) -> bool {
         matches!(self.fault, Fault::SkipEvent(_) | Fault::Stale(_))
     }

@@ -6,7 +6,7 @@ use super::{Backing, World, brief, named};
 use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 
 impl World {
-    /// Deletes what a failed test has left.
+    /// Deletes objects that a failed test has left behind.
     pub(super) async fn sweep(&self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {

@@ -38,8 +38,8 @@ impl World {
         self.namespaces.borrow_mut().push(name);
     }
 
-    /// Returns an object with the namespace names of the scenario.
-    pub fn anywhere(&self, object: &Value) -> Value {
+    /// Replaces the unique namespace names in an object by those that the scenario uses.
+    pub fn with_scenario_namespaces(&self, object: &Value) -> Value {
         match self.prefix().as_str() {
             "" => object.clone(),
             prefix => serde_json::from_str(&object.to_string().replace(prefix, "")).unwrap(),

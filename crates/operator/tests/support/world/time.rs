@@ -38,7 +38,7 @@ impl World {
     fn timeout(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_mins(15),
-            // A process must start, other processes may be busy, and one workload may fail before.
+            // A process must start on a busy machine, and a workload may have to time out first.
             Backing::Real(real) if real.injects => Duration::from_mins(3),
             // The garbage collector discovers new kinds every 30 s.
             Backing::Real(_) => Duration::from_secs(45),
@@ -84,12 +84,12 @@ impl World {
             };
             assert!(
                 begin.elapsed() <= self.timeout(),
-                "{what}: not after {:?}: {problem}\n{}",
+                "{what}: timeout after {:?}: {problem}\n{}",
                 begin.elapsed(),
                 self.describe().await
             );
             tokio::time::sleep(self.interval(begin.elapsed())).await;
-            self.revive_operator().await;
+            self.restart_ended_operator().await;
         }
     }
 
@@ -114,7 +114,7 @@ impl World {
     }
 
     pub async fn until_gone(&self, at: &ObjectPath) {
-        self.until(&format!("{at} is gone"), async |world| {
+        self.until(&format!("{at} is deleted"), async |world| {
             match world.get(at).await {
                 None => Ok(()),
                 Some(object) => Err(format!("exists: {}", brief(&object))),
@@ -168,7 +168,7 @@ impl World {
             let mark = self.mark();
             for _ in 0..seconds {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                self.revive_operator().await;
+                self.restart_ended_operator().await;
             }
             let calls = self.calls(&mark);
             if calls::requests(&calls).is_empty() {
@@ -183,7 +183,7 @@ impl World {
     }
 
     /// Restarts an operator that has ended, as a Deployment would.
-    async fn revive_operator(&self) {
+    async fn restart_ended_operator(&self) {
         if let Backing::Sim(sim) = &self.backing
             && (restart_crashed(sim.sim()) || self.operator_ended())
         {
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// Lets every watch end, and drops the history, so that none can continue.
+    /// Ends every watch and drops the event history, so that no watch can be resumed.
     pub async fn expire_watches(&self) {
         let Backing::Sim(sim) = &self.backing else {
             panic!("only the simulator can drop its history");

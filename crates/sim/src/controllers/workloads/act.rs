@@ -13,7 +13,7 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-/// The supported cluster size of Kubernetes; guards against filling the memory by a typing error in
+/// The supported cluster size of Kubernetes; guards against exhausting memory because of a typo in
 /// `replicas`.
 const MAX_PODS: usize = 150_000;
 

@@ -17,7 +17,7 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("disruption-controller");
-/// Seconds after which an evicted pod that still exists counts as healthy `requeue_at`.
+/// Seconds after which an evicted pod that still exists counts as healthy again.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {

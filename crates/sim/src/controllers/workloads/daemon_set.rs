@@ -126,7 +126,7 @@ fn with_tolerations(mut template: Value) -> Value {
     template
 }
 
-fn drop_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
+fn delete_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
     ACTOR.delete(state, PODS, &pod.object)?;
     ACTOR.trace(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
     ACTOR.record(
@@ -179,7 +179,7 @@ impl Sync<'_> {
             self.sync_node(state, node, *eligible, pods)?;
         }
         if state.store.version() == before && self.rolling() {
-            self.renew(state)?;
+            self.update_pods(state)?;
         }
         Ok(())
     }
@@ -188,15 +188,15 @@ impl Sync<'_> {
     fn sync_node(&self, state: &mut State, node: &str, eligible: bool, pods: &[&Pod]) -> Result<()> {
         if !eligible {
             for pod in pods.iter().filter(|pod| !pod.deleting()) {
-                drop_pod(state, self.set, pod)?;
+                delete_pod(state, self.set, pod)?;
             }
             return Ok(());
         }
         for pod in pods.iter().filter(|pod| pod.finished() && !pod.deleting()) {
-            drop_pod(state, self.set, pod)?;
+            delete_pod(state, self.set, pod)?;
         }
         let surging = self.rolling() && self.bounds().0 > 0;
-        // While surging, a new pod may be created before the old one is gone.
+        // While surging, a new pod may be created before the old one is deleted.
         let occupied = pods
             .iter()
             .any(|pod| !(pod.finished() || surging && pod.deleting() && !self.is_new(pod)));
@@ -211,7 +211,7 @@ impl Sync<'_> {
             vec![new.into_iter().chain(old).collect()]
         };
         for pod in groups.iter().flat_map(|group| group.iter().skip(1)) {
-            drop_pod(state, self.set, pod)?;
+            delete_pod(state, self.set, pod)?;
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ impl Sync<'_> {
         (find(true), find(false))
     }
 
-    fn renew(&self, state: &mut State) -> Result<()> {
+    fn update_pods(&self, state: &mut State) -> Result<()> {
         let (surge, unavailable) = self.bounds();
         if surge == 0 {
             self.renew_by_deleting(state, unavailable)
@@ -290,7 +290,7 @@ impl Sync<'_> {
         }
         let budget = usize::try_from((limit - missing).max(0)).unwrap_or(0);
         for pod in broken.into_iter().chain(candidates.into_iter().take(budget)) {
-            drop_pod(state, self.set, pod)?;
+            delete_pod(state, self.set, pod)?;
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Sync<'_> {
         let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
         for (node, (eligible, pods)) in self.by_node {
             match self.pair(pods) {
-                (Some(new), Some(old)) if self.available(new) => drop_pod(state, self.set, old)?,
+                (Some(new), Some(old)) if self.available(new) => delete_pod(state, self.set, old)?,
                 (Some(_), Some(_)) => surging += 1,
                 (None, Some(old)) if *eligible && !self.available(old) => broken.push(node),
                 (None, Some(_)) if *eligible => candidates.push(node),

@@ -64,9 +64,9 @@ impl Index {
             .is_some_and(|before| before.meta().labels == object.meta().labels);
         if let Some(before) = before {
             for label in labels(&before) {
-                self.concern(&label, &mut concerned);
+                self.add_selecting(&label, &mut concerned);
                 if gone || !same_labels {
-                    self.unfile(&label, &key);
+                    self.remove_label(&label, &key);
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Index {
             return concerned;
         }
         for label in labels(object) {
-            self.concern(&label, &mut concerned);
+            self.add_selecting(&label, &mut concerned);
             if !same_labels {
                 self.by_label.entry(label).or_default().insert(key.clone());
             }
@@ -84,11 +84,11 @@ impl Index {
         concerned
     }
 
-    fn concern(&self, label: &Label, concerned: &mut BTreeSet<Selecting>) {
+    fn add_selecting(&self, label: &Label, concerned: &mut BTreeSet<Selecting>) {
         concerned.extend(self.selecting.get(label).into_iter().flatten().cloned());
     }
 
-    fn unfile(&mut self, label: &Label, key: &str) {
+    fn remove_label(&mut self, label: &Label, key: &str) {
         if let Some(keys) = self.by_label.get_mut(label) {
             keys.remove(key);
             if keys.is_empty() {

@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn percentages_are_rounded_as_asked() {
+    fn percentages_are_rounded_in_the_given_direction() {
         let table = [
             (json!("25%"), 10, 3, 2),
             (json!("25%"), 4, 1, 1),

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_shown_in_ranges() {
+    fn indexes_are_formatted_as_ranges() {
         let check = |numbers: &[i64], expected: &str| {
             assert_eq!(ranges(&numbers.iter().copied().collect()), expected);
         };

@@ -59,7 +59,7 @@ pub(super) fn reconcile(state: &mut State, service: &Value, pods: &[&Pod], publi
     ACTOR.update(state, ENDPOINTS, &new, "").map(drop)
 }
 
-/// Deletes the Endpoints of a Service that is gone.
+/// Deletes the Endpoints of a deleted Service.
 pub(super) fn remove(state: &mut State, key: &str) -> Result<()> {
     match act::load(state, TABLE, key) {
         Some((object, _)) => ACTOR.delete(state, ENDPOINTS, &object),

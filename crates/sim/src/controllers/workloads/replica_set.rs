@@ -66,7 +66,10 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     }
     let surplus = active.len().saturating_sub(want).min(BURST);
     if surplus > 0 {
-        for pod in victims(state, index, set, active).into_iter().take(surplus) {
+        for pod in pods_to_delete(state, index, set, active)
+            .into_iter()
+            .take(surplus)
+        {
             ACTOR.delete(state, PODS, &pod.object)?;
             let text = format!("Deleted pod: {}", pod.name());
             ACTOR.record_and_trace(state, set, "SuccessfulDelete", &text);
@@ -76,7 +79,7 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
 }
 
 /// Returns the pods in order of deletion.
-fn victims<'a>(state: &State, index: &Index, set: &Value, active: &[&'a Pod]) -> Vec<&'a Pod> {
+fn pods_to_delete<'a>(state: &State, index: &Index, set: &Value, active: &[&'a Pod]) -> Vec<&'a Pod> {
     let neighbours = neighbours(state, index, set);
     let mut order = active.to_vec();
     let now = state.now();

@@ -140,10 +140,10 @@ impl Sync<'_> {
                 return Ok(());
             }
         }
-        if self.condemn(&valid, &condemned)? {
+        if self.delete_surplus(&valid, &condemned)? {
             return Ok(());
         }
-        self.renew(range, &valid)
+        self.update_pods(range, &valid)
     }
 
     /// Ensures one pod; returns whether later pods must wait.
@@ -154,7 +154,7 @@ impl Sync<'_> {
         };
         if pod.finished() {
             if !pod.deleting() {
-                self.drop_pod(pod)?;
+                self.delete_pod(pod)?;
             }
             return Ok(true);
         }
@@ -247,7 +247,7 @@ impl Sync<'_> {
         }
     }
 
-    fn drop_pod(&mut self, pod: &Pod) -> Result<()> {
+    fn delete_pod(&mut self, pod: &Pod) -> Result<()> {
         ACTOR.delete(self.state, PODS, &pod.object)?;
         let name = tree::text(self.set, &["metadata", "name"]);
         let text = format!("Pod {} in StatefulSet {name} successful", pod.name());
@@ -262,7 +262,7 @@ impl Sync<'_> {
     }
 
     /// Deletes surplus pods in descending order; returns whether the sync must wait.
-    fn condemn(&mut self, valid: &BTreeMap<i64, &Pod>, condemned: &[(i64, &Pod)]) -> Result<bool> {
+    fn delete_surplus(&mut self, valid: &BTreeMap<i64, &Pod>, condemned: &[(i64, &Pod)]) -> Result<bool> {
         let first_unhealthy = valid
             .values()
             .copied()
@@ -280,7 +280,7 @@ impl Sync<'_> {
             if self.ordered && !self.available(pod) && !blamed {
                 return Ok(true);
             }
-            self.drop_pod(pod)?;
+            self.delete_pod(pod)?;
             if self.ordered {
                 return Ok(true);
             }
@@ -289,7 +289,7 @@ impl Sync<'_> {
     }
 
     /// Replaces pods of an old template in descending order, one at a time.
-    fn renew(&mut self, range: Range<i64>, valid: &BTreeMap<i64, &Pod>) -> Result<()> {
+    fn update_pods(&mut self, range: Range<i64>, valid: &BTreeMap<i64, &Pod>) -> Result<()> {
         if tree::text(self.set, &["spec", "updateStrategy", "type"]) == "OnDelete" {
             return Ok(());
         }
@@ -304,7 +304,7 @@ impl Sync<'_> {
                 return Ok(());
             };
             if revision_of(pod) != self.update.name && !pod.deleting() {
-                self.drop_pod(pod)?;
+                self.delete_pod(pod)?;
                 self.dropped_current += i64::from(revision_of(pod) == self.current.name);
                 return Ok(());
             }

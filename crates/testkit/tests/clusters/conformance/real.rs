@@ -8,15 +8,15 @@ use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 
-/// A real one.
+/// A real API server with controllers and, if scenarios need it, a simulated kubelet.
 pub(crate) struct Real {
     kubelet: Option<Kubelet>,
     cluster: Cluster,
 }
 
 impl Real {
-    /// A cluster where objects stay as they were written.
-    pub(crate) async fn still() -> Self {
+    /// Starts a cluster without workload controllers and kubelet: objects stay as written.
+    pub(crate) async fn without_kubelet() -> Self {
         let options = Options {
             controllers: BASIC_CONTROLLERS.to_vec(),
             ..Options::default()
@@ -27,8 +27,8 @@ impl Real {
         }
     }
 
-    /// A cluster where workloads become pods, and pods live by their scripts.
-    pub(crate) async fn lively() -> Self {
+    /// Starts a cluster with workload controllers and a kubelet that runs pod scripts.
+    pub(crate) async fn with_kubelet() -> Self {
         let cluster = Cluster::start(Options::default()).await.unwrap();
         let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
         Self {

@@ -131,6 +131,4 @@ impl<'a> Parser<'a> {
             }
         }
     }
-
-    // Shared.
 }

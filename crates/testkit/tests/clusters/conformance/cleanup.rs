@@ -1,4 +1,4 @@
-//! Between two scenarios: takes a cluster as it was, removes what has come since and belongs to no namespace.
+//! Cleanup between two scenarios: deletes the cluster-scoped objects that were created since the start.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-/// Where such objects are.
+/// Collections of cluster-scoped objects that scenarios create.
 const COLLECTIONS: [&str; 15] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -25,27 +25,27 @@ const COLLECTIONS: [&str; 15] = [
     "/api/v1/namespaces",
 ];
 
-pub(crate) struct Sweep {
+pub(crate) struct Cleanup {
     client: Client,
     known: BTreeSet<String>,
 }
 
-impl Sweep {
+impl Cleanup {
     pub(crate) async fn prepare(client: Client) -> Self {
-        let known = all(&client).await;
+        let known = list_paths(&client).await;
         Self { client, known }
     }
 
-    pub(crate) async fn sweep(&self) {
-        for path in all(&self.client).await.difference(&self.known) {
+    pub(crate) async fn run(&self) {
+        for path in list_paths(&self.client).await.difference(&self.known) {
             let request = Request::delete(path).body(Vec::new()).unwrap();
-            // What is already on its way out may be gone by now.
+            // An object that is being deleted may no longer exist.
             let _ = self.client.request_text(request).await;
         }
     }
 }
 
-async fn all(client: &Client) -> BTreeSet<String> {
+async fn list_paths(client: &Client) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for collection in COLLECTIONS {
         let request = Request::get(collection).body(Vec::new()).unwrap();

@@ -1,23 +1,23 @@
-//! How far a scenario reaches: takes its script, says whether others could notice it.
+//! Decides from the script of a scenario whether it can run concurrently with others.
 
 use std::collections::BTreeSet;
 
 use mainstay_conformance::{Command, Scenario, Script};
 
-/// How far.
+/// The objects that a scenario can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum Scope {
     /// Its own namespace, objects named after it, and custom kinds of a group that no other scenario has.
     Namespace,
-    /// The whole cluster: it reads or writes what others share.
+    /// The whole cluster: it reads or writes objects that other scenarios use.
     Cluster,
 }
 
-/// What decides about the requests of others, whatever it is called.
+/// Parts of paths whose objects affect requests of other scenarios, whatever their names.
 const CLUSTER_WIDE_PARTS: [&str; 4] = ["webhookconfigurations", "admissionpolic", "/nodes", "apiservices"];
 
-/// Paths that only describe the caller.
-const HARMLESS: [&str; 6] = [
+/// Paths that affect no object.
+const READ_ONLY: [&str; 6] = [
     "selfsubject",
     "subjectaccessreviews",
     "tokenreviews",
@@ -28,9 +28,9 @@ const HARMLESS: [&str; 6] = [
 
 const REQUESTS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "WATCH", "UNTIL"];
 
-impl Reach {
-    /// How far `script` reaches, one of `all`.
-    pub(crate) fn of(script: &str, all: &[Scenario]) -> Self {
+impl Scope {
+    /// Returns the scope of `script`, which is one of `all`.
+    pub(crate) fn for_script(script: &str, all: &[Scenario]) -> Self {
         let commands = Script::parse(script).0;
         let groups: Vec<&str> = groups(script)
             .into_iter()
@@ -39,12 +39,12 @@ impl Reach {
         let wide = commands
             .iter()
             .filter(|command| REQUESTS.contains(&command.word()))
-            .any(|command| reaches_out(command, &groups));
+            .any(|command| is_cluster_wide(command, &groups));
         if wide { Self::Cluster } else { Self::Namespace }
     }
 }
 
-/// The groups of custom kinds that a script mentions.
+/// Returns the API groups of custom kinds in a script.
 fn groups(script: &str) -> BTreeSet<&str> {
     let letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '.' || letter == '-';
     script
@@ -53,12 +53,12 @@ fn groups(script: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-fn reaches_out(command: &Command, groups: &[&str]) -> bool {
+fn is_cluster_wide(command: &Command, groups: &[&str]) -> bool {
     let path = command.arguments().last().unwrap_or("");
-    let harmless = HARMLESS
+    let read_only = READ_ONLY
         .iter()
         .any(|part| path == *part || (!part.starts_with('/') && path.contains(part)));
     let named = |text: &str| text.contains("{ns}") || groups.iter().any(|group| text.contains(group));
     let own = named(path) || named(&command.body);
-    CLUSTER_WIDE_PARTS.iter().any(|part| path.contains(part)) || !(own || harmless)
+    CLUSTER_WIDE_PARTS.iter().any(|part| path.contains(part)) || !(own || read_only)
 }
