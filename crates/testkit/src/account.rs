@@ -5,8 +5,8 @@ use kube::Client;
 use mainstay_sim::tree;
 use serde_json::{Value, json};
 
-/// Requests a token of the pod's service account: what its roles do not allow fails in the process, too.
-pub(crate) async fn token(client: &Client, pod: &Value) -> Result<String, String> {
+/// Requests a token of the pod's service account, so that RBAC applies to the process.
+pub(crate) async fn token(client: &Client, pod: &Value) -> Result<String, kube::Error> {
     let namespace = tree::text(pod, &["metadata", "namespace"]);
     let account = tree::text(pod, &["spec", "serviceAccountName"]);
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
@@ -14,7 +14,7 @@ pub(crate) async fn token(client: &Client, pod: &Value) -> Result<String, String
     let request = Request::post(path)
         .header("content-type", "application/json")
         .body(body.to_string().into_bytes());
-    let request = request.map_err(|error| error.to_string())?;
-    let reply: Value = client.request(request).await.map_err(|error| error.to_string())?;
+    let request = request.map_err(kube::Error::HttpError)?;
+    let reply: Value = client.request(request).await?;
     Ok(tree::text(&reply, &["status", "token"]).to_owned())
 }

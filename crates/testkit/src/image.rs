@@ -14,19 +14,19 @@ use tokio::process::Command;
 
 use crate::account;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
-use crate::kubelet::{PodBackend, PodProcess, PodProcessFuture, Probe};
+use crate::kubelet::{PodBackend, PodProcess, PodProcessError, PodProcessFuture, Probe};
 
-/// Where a pod finds its service account.
+/// Mount path of the service account's files.
 const ACCOUNT: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
 /// An unpacked image.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Repository and tag that containers name.
+    /// Repository and tag in the container spec.
     pub reference: String,
     /// Its file system.
     pub root: PathBuf,
-    /// The program that starts, inside of the file system.
+    /// Path of the entrypoint in the image.
     pub entrypoint: String,
     /// Environment variables, as `NAME=value`.
     pub environment: Vec<String>,
@@ -52,21 +52,19 @@ impl ImagePods {
         })
     }
 
-    async fn make(self, pod: Value, ip: String) -> Result<PodProcess, String> {
+    async fn make(self, pod: Value, ip: String) -> Result<PodProcess, PodProcessError> {
         let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
         let root = home.join("root");
-        copy(&self.image.root, &root).map_err(|error| error.to_string())?;
+        copy(&self.image.root, &root)?;
         let token = account::token(&self.client, &pod).await?;
-        self.write_files(&pod, &root, &token)
-            .map_err(|error| error.to_string())?;
+        self.write_files(&pod, &root, &token)?;
         for container in tree::list(&pod, &["spec", "initContainers"]) {
-            let status = self.command(container, &pod, &home)?.status().await;
-            let status = status.map_err(|error| error.to_string())?;
+            let status = self.command(container, &pod, &home)?.status().await?;
             if !status.success() {
-                return Err(format!("an init container ended with {status}"));
+                return Err(PodProcessError::InitContainer(status));
             }
         }
-        let container = first(&pod).ok_or("a pod without containers")?;
+        let container = first(&pod).ok_or(PodProcessError::Missing("container"))?;
         let command = self.command(container, &pod, &home)?;
         Ok(PodProcess::process(command, probe(container, &ip)?))
     }
@@ -101,14 +99,14 @@ impl ImagePods {
         Ok(())
     }
 
-    fn command(&self, container: &Value, pod: &Value, home: &Path) -> Result<Command, String> {
+    fn command(&self, container: &Value, pod: &Value, home: &Path) -> Result<Command, PodProcessError> {
         let log = File::options()
             .create(true)
             .append(true)
-            .open(home.join("log"))
-            .map_err(|error| error.to_string())?;
+            .open(home.join("log"))?;
         let server = self.access.server.trim_start_matches("https://");
-        let (host, port) = server.rsplit_once(':').ok_or("a server without a port")?;
+        let address = || PodProcessError::Address(server.to_owned());
+        let (host, port) = server.rsplit_once(':').ok_or_else(address)?;
         let arguments = tree::list(container, &["args"]).iter().filter_map(Value::as_str);
         let mut command = Command::new("chroot");
         command
@@ -127,7 +125,7 @@ impl ImagePods {
             .env("KUBERNETES_SERVICE_PORT", port)
             .envs(environment(container, pod))
             .stdin(std::process::Stdio::null())
-            .stdout(log.try_clone().map_err(|error| error.to_string())?)
+            .stdout(log.try_clone()?)
             .stderr(log);
         Ok(command)
     }
@@ -184,8 +182,10 @@ fn environment(container: &Value, pod: &Value) -> Vec<(String, String)> {
 }
 
 /// Returns the container's readiness probe. A Job has none: nothing listens at the port that is probed.
-fn probe(container: &Value, ip: &str) -> Result<Probe, String> {
-    let ip = ip.parse().map_err(|_| format!("{ip:?} is no address"))?;
+fn probe(container: &Value, ip: &str) -> Result<Probe, PodProcessError> {
+    let ip = ip
+        .parse()
+        .map_err(|_| PodProcessError::Address(ip.to_owned()))?;
     let get = tree::get(container, &["readinessProbe", "httpGet"]);
     let Some(get) = get else {
         return Ok(Probe::Tcp(SocketAddr::new(ip, 1)));
@@ -196,7 +196,7 @@ fn probe(container: &Value, ip: &str) -> Result<Probe, String> {
     let port = port.and_then(|port| tree::get(port, &["containerPort"])?.as_u64());
     let port = port
         .and_then(|port| u16::try_from(port).ok())
-        .ok_or("an unknown port")?;
+        .ok_or(PodProcessError::Missing("port of the readiness probe"))?;
     Ok(Probe::Http(
         SocketAddr::new(ip, port),
         tree::text(get, &["path"]).to_owned(),

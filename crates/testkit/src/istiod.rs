@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use crate::account;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
-use crate::kubelet::{PodBackend, PodProcess, PodProcessFuture, Probe};
+use crate::kubelet::{PodBackend, PodProcess, PodProcessError, PodProcessFuture, Probe};
 use crate::peer::{PeerError, built_peer};
 
 /// Backs every pod labelled `app: istiod`.
@@ -36,18 +36,16 @@ impl Istiods {
         })
     }
 
-    async fn make(self, pod: Value, ip: IpAddr) -> Result<PodProcess, String> {
-        let said = |error: &dyn std::fmt::Display| error.to_string();
-        let container = discovery(&pod).ok_or("no container called discovery")?;
-        let binary = binary(container).map_err(|error| said(&error))?;
+    async fn make(self, pod: Value, ip: IpAddr) -> Result<PodProcess, PodProcessError> {
+        let container = discovery(&pod).ok_or(PodProcessError::Missing("container called discovery"))?;
+        let binary = binary(container)?;
         let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
-        fs::create_dir_all(&home).map_err(|error| said(&error))?;
+        fs::create_dir_all(&home)?;
         let kubeconfig = self.kubeconfig(&pod, &home).await?;
         let log = File::options()
             .create(true)
             .append(true)
-            .open(home.join("log"))
-            .map_err(|error| said(&error))?;
+            .open(home.join("log"))?;
         let mut command = Command::new(binary);
         // Certificates are written to paths relative to the working directory.
         command
@@ -60,18 +58,18 @@ impl Istiods {
             .env("HOME", &home)
             .env("KUBECONFIG", &kubeconfig)
             .stdin(std::process::Stdio::null())
-            .stdout(log.try_clone().map_err(|error| said(&error))?)
+            .stdout(log.try_clone()?)
             .stderr(log);
         let probe = Probe::Http(SocketAddr::new(ip, 8080), "/ready".to_owned());
         Ok(PodProcess::process(command, probe))
     }
 
-    /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
-    async fn kubeconfig(&self, pod: &Value, home: &Path) -> Result<PathBuf, String> {
+    /// Writes a kubeconfig with the pod's service account, so that RBAC applies to the process.
+    async fn kubeconfig(&self, pod: &Value, home: &Path) -> Result<PathBuf, PodProcessError> {
         let token = account::token(&self.client, pod).await?;
         let account = tree::text(pod, &["spec", "serviceAccountName"]);
         let path = home.join("kubeconfig");
-        fs::write(&path, self.access.kubeconfig(account, &token)).map_err(|error| error.to_string())?;
+        fs::write(&path, self.access.kubeconfig(account, &token))?;
         Ok(path)
     }
 }

@@ -2,9 +2,9 @@
 //! simulator does.
 //!
 //! ```text
-//! watch pods, nodes ─▶ KubeletSimulation: guests, alarms ─▶ bind, patch status, delete
+//! watch pods, nodes ─▶ KubeletSimulation: pods, timers ─▶ bind, patch status, delete
 //!                        ▲ readiness, exits          │
-//!                        └──────── processes ◀───────┘   where a [`PodBackend`] stands behind a pod
+//!                        └──────── processes ◀───────┘   for pods with a [`PodBackend`]
 //! ```
 //!
 //! It also schedules pods. Pods follow [`Scripts`], the same as in the simulator; a pod can be a real process
@@ -22,11 +22,13 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Cluster, ClusterError, KUBELET};
 use api::Api;
 #[cfg(feature = "mesh")]
-pub(crate) use process::{CALM, EAGER, KILLED, NOT_STARTED};
-pub use process::{KubeletChannel, PodBackend, PodLifetime, PodProcess, PodProcessFuture, Probe};
-use simulation::KubeletSimulation;
+pub(crate) use process::{KILLED, NOT_STARTED, PROBE_INTERVAL, STARTUP_PROBE_INTERVAL};
+pub use process::{
+    KubeletChannel, PodBackend, PodLifetime, PodProcess, PodProcessError, PodProcessFuture, Probe,
+};
 #[cfg(feature = "mesh")]
-pub(crate) use simulation::Steady;
+pub(crate) use simulation::ConstantBackoff;
+use simulation::KubeletSimulation;
 
 /// Options of the kubelet.
 #[derive(Clone)]

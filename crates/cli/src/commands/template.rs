@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    CallbackError, Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release,
+    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release,
     RenderEnvironment, RenderOptions, Request, Warning, load_files, load_path, template, template_files,
 };
 
@@ -165,7 +165,7 @@ fn write_text(
 ) -> Result<(), CliError> {
     let dialect = request.render.dialect;
     let mut post_render = |stream: Vec<u8>| match &mut program {
-        Some(program) => program.run(stream).map_err(CallbackError),
+        Some(program) => program.run(stream),
         None => Ok(stream),
     };
     let wanted = !args.output.post_renderer.is_empty();

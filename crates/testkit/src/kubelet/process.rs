@@ -1,8 +1,10 @@
 //! Real processes behind pods: command, readiness probe and exit code.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -14,8 +16,33 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::peer::PeerError;
+
 /// A process that is being created, which may need API calls first.
-pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, String>> + Send>>;
+pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, PodProcessError>> + Send>>;
+
+/// A pod's process that cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum PodProcessError {
+    /// The pod lacks a part that the process needs.
+    #[error("the pod has no {0}")]
+    Missing(&'static str),
+    /// The address of the pod or the server is invalid.
+    #[error("{0:?} is no address")]
+    Address(String),
+    /// An init container failed.
+    #[error("an init container ended with {0}")]
+    InitContainer(ExitStatus),
+    /// The files of the pod cannot be written.
+    #[error("files of the pod")]
+    Files(#[from] io::Error),
+    /// The token of the service account cannot be requested.
+    #[error("token of the service account")]
+    Token(#[from] kube::Error),
+    /// The binary is missing.
+    #[error("binary of the container")]
+    Binary(#[from] PeerError),
+}
 
 /// Decides which pods are real processes.
 pub trait PodBackend: Send + Sync {
@@ -46,7 +73,7 @@ impl KubeletChannel {
     pub async fn stopped(&mut self) -> Duration {
         match (&mut self.stop).await {
             Ok(grace) => grace,
-            // The kubelet is gone, and this future is dropped with it.
+            // The kubelet was dropped, and this future will be, too.
             Err(_) => std::future::pending().await,
         }
     }
@@ -56,7 +83,7 @@ impl PodProcess {
     /// A process that is started immediately.
     #[must_use]
     pub fn process(command: Command, probe: Probe) -> Self {
-        Self::custom(|line| Box::pin(run(command, probe, line)))
+        Self::custom(|channel| Box::pin(run(command, probe, channel)))
     }
 
     /// A custom lifetime.
@@ -92,20 +119,23 @@ pub(super) struct Running {
 impl Running {
     /// Starts the process; its events are sent with `tag`.
     pub(super) fn start<T: Clone + Send + Sync + 'static>(
-        making: PodProcessFuture,
+        process: PodProcessFuture,
         tag: T,
         news: mpsc::UnboundedSender<(T, ProcessEvent)>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let (sender, id) = (news.clone(), tag.clone());
-            let line = KubeletChannel {
+            let channel = KubeletChannel {
                 stop: stopped,
                 ready: Box::new(move |ready| drop(sender.send((id.clone(), ProcessEvent::Ready(ready))))),
             };
-            let code = match making.await {
-                Ok(backed) => (backed.0)(line).await,
-                Err(_) => NOT_STARTED,
+            let code = match process.await {
+                Ok(backed) => (backed.0)(channel).await,
+                Err(error) => {
+                    eprintln!("a pod's process was not started: {error:?}");
+                    NOT_STARTED
+                }
             };
             let _ = news.send((tag, ProcessEvent::Exited(code)));
         });
@@ -131,26 +161,32 @@ impl Drop for Running {
 
 /// Exit code of a shell for a command that cannot be started.
 pub(crate) const NOT_STARTED: i32 = 127;
-/// Probe intervals before and after the first success.
-pub(crate) const EAGER: Duration = Duration::from_millis(50);
-pub(crate) const CALM: Duration = Duration::from_secs(1);
+/// Probe interval before the first success.
+pub(crate) const STARTUP_PROBE_INTERVAL: Duration = Duration::from_millis(50);
+/// Probe interval after the first success.
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-async fn run(mut command: Command, probe: Probe, mut line: KubeletChannel) -> i32 {
+async fn run(mut command: Command, probe: Probe, mut channel: KubeletChannel) -> i32 {
     let Ok(mut child) = command.kill_on_drop(true).spawn() else {
         return NOT_STARTED;
     };
     let mut ready = false;
     loop {
         let look = async {
-            tokio::time::sleep(if ready { CALM } else { EAGER }).await;
+            tokio::time::sleep(if ready {
+                PROBE_INTERVAL
+            } else {
+                STARTUP_PROBE_INTERVAL
+            })
+            .await;
             probe.succeeds().await
         };
         tokio::select! {
             status = child.wait() => return status.ok().and_then(|status| status.code()).unwrap_or(KILLED),
-            grace = line.stopped() => return end(&mut child, grace).await,
+            grace = channel.stopped() => return end(&mut child, grace).await,
             found = look => if found != ready {
                 ready = found;
-                line.set_ready(ready);
+                channel.set_ready(ready);
             },
         }
     }
@@ -173,20 +209,20 @@ async fn end(child: &mut Child, grace: Duration) -> i32 {
 impl Probe {
     pub(crate) async fn succeeds(&self) -> bool {
         match self {
-            Self::Tcp(address) => timeout(CALM, TcpStream::connect(address))
+            Self::Tcp(address) => timeout(PROBE_INTERVAL, TcpStream::connect(address))
                 .await
                 .is_ok_and(|stream| stream.is_ok()),
-            Self::Http(address, path) => timeout(CALM, get(*address, path))
+            Self::Http(address, path) => timeout(PROBE_INTERVAL, get(*address, path))
                 .await
                 .is_ok_and(|code| code.is_some_and(|code| code == 200)),
         }
     }
 }
 
-/// The status code of a GET: enough HTTP for a probe.
+/// Sends a minimal GET request and returns the status code.
 async fn get(address: SocketAddr, path: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).await.ok()?;
-    // Envoy does not speak 1.0.
+    // Envoy does not support HTTP/1.0.
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut response = [0; 12];

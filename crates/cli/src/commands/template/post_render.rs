@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mainstay_chart::CallbackError;
+
 use crate::error::{CliError, Kind};
 
 /// A post-renderer.
@@ -37,9 +39,13 @@ impl Program {
     }
 
     /// Returns the program's output for `stream`.
-    pub(super) fn run(&mut self, stream: Vec<u8>) -> Result<Vec<u8>, String> {
-        let failed =
-            |error: std::io::Error| format!("error while running command {}: {error}", self.path.display());
+    pub(super) fn run(&mut self, stream: Vec<u8>) -> Result<Vec<u8>, CallbackError> {
+        let failed = |error: std::io::Error| {
+            CallbackError(format!(
+                "error while running command {}: {error}",
+                self.path.display()
+            ))
+        };
         let mut child = Command::new(&self.path)
             .args(&self.args)
             .stdin(Stdio::piped())
@@ -56,16 +62,16 @@ impl Program {
         if !output.status.success() {
             let code = output.status.code().unwrap_or(-1);
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(format!(
+            return Err(CallbackError(format!(
                 "error while running command {}. error output:\n{stderr}: exit status {code}",
                 self.path.display()
-            ));
+            )));
         }
         if output.stdout.iter().all(u8::is_ascii_whitespace) {
-            return Err(format!(
+            return Err(CallbackError(format!(
                 "post-renderer {:?} produced empty output",
                 self.path.display().to_string()
-            ));
+            )));
         }
         Ok(output.stdout)
     }

@@ -1,6 +1,5 @@
 //! Calls webhooks outside this process over HTTPS. The embedding program resolves Services to addresses.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +18,10 @@ use crate::body::Body;
 use crate::cluster::{ReplyFuture, WebhookTransport};
 use crate::context::{Destination, WebhookCall, WebhookReply};
 
+mod error;
 mod verifier;
 
+use error::CallError;
 use verifier::BundleVerifier;
 
 /// Returns the address of a pod behind a Service, or `None` if the Service has no endpoints.
@@ -55,7 +56,7 @@ impl WebhookTransport for HttpsTransport {
             let limit = Duration::from_secs(u64::try_from(call.timeout_seconds).unwrap_or(1));
             match tokio::time::timeout(limit, exchange(&call, resolver.as_ref())).await {
                 Ok(Ok(reply)) => reply,
-                Ok(Err(reason)) => WebhookReply::Failed(reason),
+                Ok(Err(error)) => WebhookReply::Failed(error.to_string()),
                 Err(_) => WebhookReply::TimedOut,
             }
         })
@@ -80,72 +81,64 @@ fn parse(url: &str) -> Option<Address> {
     })
 }
 
-async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookReply, String> {
+async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookReply, CallError> {
     let url = call.to.url();
-    let address = parse(&url).ok_or_else(|| format!("unsupported address {url:?}"))?;
+    let Some(address) = parse(&url) else {
+        return Err(CallError::Address(url));
+    };
     let stream = connect(call, resolver, &address).await?;
-    let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
+    let name = ServerName::try_from(address.host.clone())?;
     let connector = TlsConnector::from(Arc::new(client_config(&call.ca_bundle)?));
     let stream = connector
         .connect(name, stream)
         .await
-        .map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
-    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
+        .map_err(CallError::Handshake)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let connection = tokio::spawn(connection);
-    let response = sender.send_request(request(call, &address)?).await;
-    let response = response.map_err(|error| error.to_string())?;
+    let response = sender.send_request(request(call, &address)?).await?;
     let code = response.status().as_u16();
     let body = crate::connection::collect(response.into_body()).await;
     connection.abort();
-    match body {
-        Ok(Some(body)) => Ok(WebhookReply::Response(
-            code,
-            String::from_utf8_lossy(&body).into_owned(),
-        )),
-        Ok(None) => Err("the response is too large".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    let body = body?.ok_or(CallError::TooLarge)?;
+    Ok(WebhookReply::Response(
+        code,
+        String::from_utf8_lossy(&body).into_owned(),
+    ))
 }
 
-async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> Result<TcpStream, String> {
+async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> Result<TcpStream, CallError> {
     let found = match &call.to {
         Destination::Url(_) => TcpStream::connect((address.host.as_str(), address.port)).await,
         Destination::Service { name, .. } => {
             let Some(pod) = resolver(&call.to) else {
-                return Err(format!("no endpoints available for service {name:?}"));
+                return Err(CallError::NoEndpoints(name.clone()));
             };
             TcpStream::connect(pod).await
         }
     };
-    found.map_err(|error| {
-        let reason = match error.kind() {
-            io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-            _ => error.to_string(),
-        };
-        format!("dial tcp {}:{}: {reason}", address.host, address.port)
+    found.map_err(|error| CallError::Dial {
+        host: address.host.clone(),
+        port: address.port,
+        error,
     })
 }
 
 /// Creates a TLS configuration that trusts only the CA bundle.
-fn client_config(ca: &str) -> Result<ClientConfig, String> {
-    let pem = STANDARD
-        .decode(ca)
-        .map_err(|error| format!("the CA bundle is not valid base64: {error}"))?;
-    let bundle: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let bundle = bundle.map_err(|error| format!("the CA bundle is not valid PEM: {error:?}"))?;
+fn client_config(ca: &str) -> Result<ClientConfig, CallError> {
+    let pem = STANDARD.decode(ca)?;
+    let bundle = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>()?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Arc::new(BundleVerifier::new(bundle, &provider)?);
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| error.to_string())?.dangerous();
-    Ok(builder
+    Ok(builder?
+        .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth())
 }
 
-fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, String> {
+fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, CallError> {
     let separator = if address.path.contains('?') { '&' } else { '?' };
-    Request::post(format!(
+    let request = Request::post(format!(
         "{}{separator}timeout={}s",
         address.path, call.timeout_seconds
     ))
@@ -153,6 +146,6 @@ fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, Strin
     .header(header::CONTENT_TYPE, "application/json")
     .header(header::ACCEPT, "application/json, */*")
     .header(header::USER_AGENT, "kube-apiserver-admission")
-    .body(Body::whole(call.body.to_string().into()))
-    .map_err(|error| error.to_string())
+    .body(Body::whole(call.body.to_string().into()))?;
+    Ok(request)
 }

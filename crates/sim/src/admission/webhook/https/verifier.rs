@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
+use super::error::CallError;
 use crate::auth::certificate_validity;
 
 /// Trusts the certificates of a CA bundle and those that they issued.
@@ -24,16 +25,16 @@ impl BundleVerifier {
     pub(super) fn new(
         bundle: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CallError> {
         let mut roots = RootCertStore::empty();
         for certificate in &bundle {
-            roots
-                .add(certificate.clone())
-                .map_err(|error| error.to_string())?;
+            roots.add(certificate.clone())?;
         }
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-        let issued = builder.build().map_err(|error| error.to_string())?;
-        Ok(Self { issued, bundle })
+        Ok(Self {
+            issued: builder.build()?,
+            bundle,
+        })
     }
 }
 
