@@ -9,6 +9,7 @@
     reason = "a panic is how a test fails; the server is a process with files"
 )]
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -17,8 +18,7 @@ use mainstay_cluster::remote::AddressPolicy;
 use mainstay_operator::delivery::{MetricResult, MetricSource, Prometheus};
 use mainstay_rollout::plan::MeasureRequest;
 use mainstay_rollout::snapshot::MeasurementKey;
-use mainstay_testkit::peer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use mainstay_testkit::{http, peer};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
@@ -34,21 +34,13 @@ requests_total{revision="v1",code="500"} 5
 const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Serves the metrics to every connection and returns the address.
-async fn serve_metrics() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+fn serve_metrics() -> String {
     let response = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{METRICS}",
         METRICS.len()
     );
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut buffer = vec![0; 4096];
-            let _ = stream.read(&mut buffer).await;
-            let _ = stream.write_all(response.as_bytes()).await;
-        }
-    });
-    address
+    let address = http::serve(move |_, stream| stream.write_all(response.as_bytes()));
+    address.unwrap().to_string()
 }
 
 /// Starts Prometheus on a free port. The process is killed when the child is dropped.
@@ -106,7 +98,7 @@ fn success_rate(revision: &str) -> String {
 #[tokio::test]
 async fn a_real_server_is_queried() {
     let directory = tempfile::tempdir().unwrap();
-    let target = serve_metrics().await;
+    let target = serve_metrics();
     let (_server, address) = start_prometheus(directory.path(), &target).await;
     let end = Instant::now() + STARTUP_TIMEOUT;
     while measure(&address, &success_rate("v2"), None).await.value.is_none() {

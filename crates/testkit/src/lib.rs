@@ -8,6 +8,7 @@ mod cases;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod formats;
+pub mod http;
 #[cfg(feature = "cluster")]
 pub mod image;
 #[cfg(feature = "cluster")]

@@ -13,7 +13,6 @@
 
 mod app;
 mod container;
-pub mod http;
 mod lifecycle;
 mod load;
 mod names;

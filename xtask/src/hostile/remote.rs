@@ -1,7 +1,9 @@
 //! Repositories and registries with hostile responses, on loopback.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
+
+use mainstay_testkit::http;
 
 use super::Hostile;
 
@@ -40,29 +42,11 @@ pub(super) fn all() -> Vec<Hostile> {
 
 /// Starts a server and returns its host and port. It ends with the process.
 pub(super) fn start(respond: Respond) -> anyhow::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let host = listener.local_addr()?.to_string();
-    let own = host.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let own = own.clone();
-            // The client closes the connection early.
-            std::thread::spawn(move || drop(serve(stream, &own, respond)));
-        }
-    });
-    Ok(host)
-}
-
-fn serve(mut stream: TcpStream, host: &str, respond: Respond) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    let first = lines.next().transpose()?.unwrap_or_default();
-    for line in lines {
-        if line?.is_empty() {
-            break;
-        }
-    }
-    let path = first.split(' ').nth(1).unwrap_or_default();
-    respond(path, host, &mut stream)
+    let address = http::serve(move |head, stream| {
+        let host = head.value("host").unwrap_or_default();
+        respond(head.path(), host, stream)
+    })?;
+    Ok(address.to_string())
 }
 
 fn ok(out: &mut TcpStream) -> std::io::Result<()> {

@@ -1,9 +1,10 @@
 //! HTTP server on loopback with scripted responses, including invalid ones.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::sync::{Arc, Mutex};
+
+use mainstay_testkit::http::{self, Head};
 
 /// Response to requests for one path.
 #[derive(Clone, Default)]
@@ -49,22 +50,21 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let host = listener.local_addr().unwrap().to_string();
-        let server = Self {
-            host,
-            responses: Arc::default(),
-            requests: Arc::default(),
-        };
-        let own = server.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let own = own.clone();
-                // Tests may close the connection early, so errors are ignored.
-                std::thread::spawn(move || drop(own.serve(stream)));
-            }
+        let responses = Arc::<Mutex<HashMap<String, Response>>>::default();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let (known, seen) = (Arc::clone(&responses), Arc::clone(&requests));
+        let address = http::serve(move |head, stream| {
+            let credential = head.value("authorization").unwrap_or_default().to_lowercase();
+            seen.lock().unwrap().push(request(head, &credential));
+            let response = known.lock().unwrap().get(head.path()).cloned();
+            let response = response.unwrap_or_else(|| Response::status(404));
+            stream.write_all(&encode(&response, &credential))
         });
-        server
+        Self {
+            host: address.unwrap().to_string(),
+            responses,
+            requests,
+        }
     }
 
     pub fn put(&self, path: impl Into<String>, response: Response) -> &Self {
@@ -76,34 +76,10 @@ impl Server {
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
+}
 
-    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        let mut lines = BufReader::new(stream.try_clone()?).lines();
-        let first = lines.next().transpose()?.unwrap_or_default();
-        let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-        let mut credential = String::new();
-        for line in lines {
-            let line = line?;
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("authorization: ") {
-                value.clone_into(&mut credential);
-            }
-        }
-        self.requests
-            .lock()
-            .unwrap()
-            .push(format!("{path} {credential}").trim_end().to_owned());
-        let response = self
-            .responses
-            .lock()
-            .unwrap()
-            .get(&path)
-            .cloned()
-            .unwrap_or_else(|| Response::status(404));
-        stream.write_all(&encode(&response, &credential))
-    }
+fn request(head: &Head, credential: &str) -> String {
+    format!("{} {credential}", head.path()).trim_end().to_owned()
 }
 
 fn encode(response: &Response, credential: &str) -> Vec<u8> {

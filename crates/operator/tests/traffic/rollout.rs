@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use mainstay_testkit::mesh::http::Connection;
+use mainstay_testkit::http::Connection;
 use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, Load, READY, Results};
 use serde_json::{Value, json};
 

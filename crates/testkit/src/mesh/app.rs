@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::http::{Connection, read_head};
+use crate::http::{Connection, accept, read_head};
 
 /// The image of this application in pods.
 pub const APP_IMAGE: &str = "mesh.test/app:1";
@@ -58,12 +58,7 @@ fn serve(name: String) -> std::io::Result<()> {
     }
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, APP_PORT))?;
     let accepting = Arc::clone(&app);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let app = Arc::clone(&accepting);
-            std::thread::spawn(move || app.handle_connection(stream));
-        }
-    });
+    accept(listener, move |stream| accepting.handle_connection(stream));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -89,7 +84,7 @@ impl App {
         let (mut reading, mut writing) = (BufReader::new(reading), stream);
         let mut upstream = None;
         while let Ok(Some(head)) = read_head(&mut reading) {
-            let is_probe = head.first_line().split(' ').nth(1) == Some(READY);
+            let is_probe = head.path() == READY;
             self.busy.fetch_add(1, Ordering::Relaxed);
             let (code, body) = if is_probe {
                 ("200 OK", self.name.clone())

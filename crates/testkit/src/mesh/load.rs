@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::http::Connection;
+use crate::http::Connection;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! Responses of Prometheus, read and over HTTP.
 
+use std::io::Write as _;
+
 use mainstay_rollout::snapshot::MeasurementKey;
+use mainstay_testkit::http;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
@@ -34,22 +36,10 @@ fn responses_have_one_value_or_none() {
 }
 
 /// Serves one response to every connection and returns the address.
-async fn serve(status: &str, body: Vec<u8>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut buffer = vec![0; 4096];
-            let _ = stream.read(&mut buffer).await;
-            let _ = stream.write_all(head.as_bytes()).await;
-            let _ = stream.write_all(&body).await;
-        }
-    });
-    address
+fn serve(status: &str, body: &[u8]) -> String {
+    let response = http::response(status, body);
+    let address = http::serve(move |_, stream| stream.write_all(&response)).unwrap();
+    format!("http://{address}")
 }
 
 fn request(address: String, samples: bool) -> MeasureRequest {
@@ -73,7 +63,7 @@ const LOCAL: Prometheus = Prometheus {
 async fn a_query_over_http_returns_value_and_samples() {
     let body =
         json!({"status": "success", "data": {"resultType": "vector", "result": [{"value": [1, "7.5"]}]}});
-    let address = serve("200 OK", body.to_string().into_bytes()).await;
+    let address = serve("200 OK", body.to_string().as_bytes());
     let result = LOCAL.query(&request(address, true)).await;
     assert_eq!((result.value, result.samples), (Some(7.5), Some(7)));
 }
@@ -81,9 +71,9 @@ async fn a_query_over_http_returns_value_and_samples() {
 #[tokio::test]
 async fn failures_are_measurements_without_data() {
     let none = MetricResult::default();
-    let unavailable = serve("503 Service Unavailable", b"{}".to_vec()).await;
+    let unavailable = serve("503 Service Unavailable", b"{}");
     assert_eq!(LOCAL.query(&request(unavailable, false)).await, none);
-    let long = serve("200 OK", vec![b' '; MAX_RESPONSE + 1]).await;
+    let long = serve("200 OK", &vec![b' '; MAX_RESPONSE + 1]);
     assert_eq!(LOCAL.query(&request(long.clone(), false)).await, none);
     let rejected = LOCAL.run(&long, "a").await;
     assert_eq!(rejected, Err(QueryError::Body));

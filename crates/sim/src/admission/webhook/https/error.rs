@@ -4,6 +4,8 @@ use std::io;
 
 use rustls::pki_types::{InvalidDnsNameError, pem};
 
+use crate::connection::TransportError;
+
 /// A call without a usable response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
@@ -44,6 +46,9 @@ pub(super) enum CallError {
     /// The request cannot be built.
     #[error("{0}")]
     Request(#[from] http::Error),
+    /// The response cannot be read.
+    #[error("{0}")]
+    Body(#[from] TransportError),
     /// The response exceeds the size limit.
     #[error("the response is too large")]
     TooLarge,

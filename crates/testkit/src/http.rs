@@ -1,7 +1,8 @@
-//! Minimal blocking HTTP for applications, load and checks; it can run inside any pod's network.
+//! Minimal blocking HTTP: a client and a server for tests, which can run inside any pod's network.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A response.
@@ -98,24 +99,74 @@ pub fn get(address: SocketAddr, path: &str, timeout: Duration) -> io::Result<Rep
     Connection::open(address, timeout)?.get(&address.to_string(), path)
 }
 
-/// Headers of a message.
-pub(super) struct Head(Vec<String>);
+/// Serves requests on a free port of loopback until the process ends, and returns the address. `respond` is
+/// called with the headers of the first request of each connection; the connection is closed after it.
+pub fn serve(
+    respond: impl Fn(&Head, &mut TcpStream) -> io::Result<()> + Send + Sync + 'static,
+) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    accept(listener, move |mut stream| {
+        let head = stream
+            .try_clone()
+            .and_then(|stream| read_head(&mut BufReader::new(stream)));
+        if let Ok(Some(head)) = head {
+            // Clients may close the connection early.
+            let _ = respond(&head, &mut stream);
+        }
+    });
+    Ok(address)
+}
+
+/// Accepts connections until the process ends and handles each in a thread.
+pub fn accept(listener: TcpListener, handle: impl Fn(TcpStream) + Send + Sync + 'static) {
+    let handle = Arc::new(handle);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let handle = Arc::clone(&handle);
+            std::thread::spawn(move || handle(stream));
+        }
+    });
+}
+
+/// Returns a response that closes the connection. `status` is a code with its reason, such as `200 OK`.
+#[must_use]
+pub fn response(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// First line and headers of a message.
+#[derive(Clone, Debug)]
+pub struct Head(Vec<String>);
 
 impl Head {
-    pub(super) fn first_line(&self) -> &str {
+    /// Returns the first line: of a request, such as `GET /ready HTTP/1.1`.
+    #[must_use]
+    pub fn first_line(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// The value of a header.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
+    /// Returns the path of a request, with its query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.first_line().split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Returns the value of a header.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
         let mut pairs = self.0.iter().skip(1).filter_map(|line| line.split_once(':'));
         let (_, value) = pairs.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(value.trim())
     }
 }
 
-/// `None` if the peer closed the connection before the first byte.
-pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
+/// Reads the headers of a message; `None` if the peer closed the connection before the first byte.
+pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
     let mut lines = Vec::new();
     loop {
         let line = match read_line(from) {
@@ -157,6 +208,24 @@ mod tests {
         assert_eq!(head.value("content-length"), Some("3"));
         assert_eq!(head.value("Connection"), Some("close"));
         assert_eq!(head.value("x"), None);
+    }
+
+    #[test]
+    fn requests_are_served_on_loopback() {
+        let address = serve(|head, stream| {
+            let body = format!("{} {}", head.path(), head.value("host").unwrap_or_default());
+            stream.write_all(&response("200 OK", body.as_bytes()))
+        })
+        .unwrap();
+        let reply = get(address, "/a?b", Duration::from_secs(10)).unwrap();
+        assert_eq!(
+            reply,
+            Reply {
+                code: 200,
+                body: format!("/a?b {address}"),
+                closes: true
+            }
+        );
     }
 
     #[test]
