@@ -9,7 +9,7 @@ pub(crate) fn document(text: &[u8]) -> Result<Value, Error> {
         numbers: Numbers::Exact,
         ..Options::default()
     };
-    Ok(json(parse_with(text, &options)?))
+    Ok(parse_with(text, &options)?.into())
 }
 
 /// Parses a stream; documents without a kind are dropped.
@@ -25,20 +25,4 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Error> {
     let parsed: Result<Vec<Value>, Error> = parts.iter().map(|part| document(part.as_bytes())).collect();
     let is_object = |value: &Value| value.get("kind").is_some_and(Value::is_string);
     Ok(parsed?.into_iter().filter(is_object).collect())
-}
-
-/// The parser bounds the depth, so recursion is safe.
-pub(crate) fn json(value: mainstay_yaml::Value) -> Value {
-    match value {
-        mainstay_yaml::Value::Null => Value::Null,
-        mainstay_yaml::Value::Bool(value) => value.into(),
-        mainstay_yaml::Value::Int(value) => value.into(),
-        mainstay_yaml::Value::Uint(value) => value.into(),
-        mainstay_yaml::Value::Float(value) => value.into(),
-        mainstay_yaml::Value::String(text) => text.into(),
-        mainstay_yaml::Value::List(items) => items.into_iter().map(json).collect::<Vec<_>>().into(),
-        mainstay_yaml::Value::Map(map) => {
-            Value::Object(map.into_iter().map(|(key, value)| (key, json(value))).collect())
-        }
-    }
 }

@@ -10,6 +10,8 @@
     reason = "helpers of tests"
 )]
 
+#[path = "adoption/in_cluster_operator.rs"]
+mod in_cluster_operator;
 mod support;
 
 use std::collections::BTreeMap;
@@ -38,6 +40,10 @@ fn main() -> ExitCode {
         TestCase {
             name: "istioctl_installations_are_adopted_and_restored",
             start: || Box::pin(istioctl_installations_are_adopted_and_restored()),
+        },
+        TestCase {
+            name: "in_cluster_operator_installations_are_adopted_and_restored",
+            start: || Box::pin(in_cluster_operator::installations_are_adopted_and_restored()),
         },
         TestCase {
             name: "istioctl_installations_are_transferred_to_helm",

@@ -117,27 +117,10 @@ fn profile_values(text: &[u8]) -> Result<Values, mainstay_yaml::Error> {
         ..Options::default()
     };
     let profile = mainstay_yaml::parse_with(text, &options)?;
-    Ok(match profile.at(&["spec", "values"]).map(json) {
+    Ok(match profile.at(&["spec", "values"]).cloned().map(Into::into) {
         Some(serde_json::Value::Object(values)) => values,
         _ => Values::new(),
     })
-}
-
-/// The parser bounds the depth, so recursion is safe.
-fn json(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Null => serde_json::Value::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Int(value) => (*value).into(),
-        Value::Uint(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::String(text) => text.as_str().into(),
-        Value::List(items) => items.iter().map(json).collect::<Vec<_>>().into(),
-        Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| (key.clone(), json(value)));
-            serde_json::Value::Object(entries.collect())
-        }
-    }
 }
 
 #[cfg(test)]

@@ -216,23 +216,7 @@ fn object(path: &str, content: &[u8]) -> Result<Value, RenderError> {
         path: path.to_owned(),
         source: Box::new(source),
     })?;
-    Ok(json(parsed))
-}
-
-/// The parser bounds the depth, so recursion is safe.
-fn json(value: mainstay_yaml::Value) -> Value {
-    match value {
-        mainstay_yaml::Value::Null => Value::Null,
-        mainstay_yaml::Value::Bool(value) => value.into(),
-        mainstay_yaml::Value::Int(value) => value.into(),
-        mainstay_yaml::Value::Uint(value) => value.into(),
-        mainstay_yaml::Value::Float(value) => value.into(),
-        mainstay_yaml::Value::String(text) => text.into(),
-        mainstay_yaml::Value::List(items) => items.into_iter().map(json).collect::<Vec<_>>().into(),
-        mainstay_yaml::Value::Map(map) => {
-            Value::Object(map.into_iter().map(|(key, value)| (key, json(value))).collect())
-        }
-    }
+    Ok(parsed.into())
 }
 
 #[cfg(test)]

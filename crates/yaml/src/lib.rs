@@ -7,6 +7,8 @@ mod decode;
 mod error;
 mod float;
 mod json;
+#[cfg(feature = "serde_json")]
+mod json_value;
 mod json_writer;
 mod order;
 mod read;

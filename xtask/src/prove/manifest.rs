@@ -141,6 +141,15 @@ const COUNTED: &[Counted] = &[
         least: 250,
     },
     Counted {
+        claim: "the old in-cluster operator: adopted without a new generation, removed, and back",
+        package: "mainstay-adopt",
+        test: "adoption",
+        filter: "in_cluster_operator_installations_are_adopted",
+        mark: "adopted from the in-cluster operator: ",
+        goal: "at least 60, all equal",
+        least: 60,
+    },
+    Counted {
         claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
         package: "mainstay-adopt",
         test: "adoption",

@@ -25,8 +25,8 @@ pub fn to_resources(
 ) -> Result<Migration, AdoptError> {
     let charts = OperatorCharts::new(catalog);
     let converter = Converter {
-        operator: crate::text::json(rendered.configuration.clone()),
-        user: crate::text::json(rendered.user_configuration.clone()),
+        operator: rendered.configuration.clone().into(),
+        user: rendered.user_configuration.clone().into(),
         resources: Resources {
             charts: &charts,
             catalog,
@@ -125,7 +125,7 @@ impl Converter<'_> {
             }
         };
         let rendered = component.objects.iter();
-        let before = objects(rendered.map(|object| crate::text::json(object.0.clone())));
+        let before = objects(rendered.map(|object| Value::from(object.0.clone())));
         self.resources.add(&self.component(kind), &before, migration)
     }
 

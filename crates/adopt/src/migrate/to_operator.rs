@@ -156,7 +156,7 @@ impl Conversion<'_> {
             .components
             .into_iter()
             .flat_map(|component| component.objects);
-        Ok(objects(all.map(|object| crate::text::json(object.0))))
+        Ok(objects(all.map(|object| Value::from(object.0))))
     }
 
     /// The configuration relative to the profile that needs the fewest settings.
@@ -202,7 +202,7 @@ impl Conversion<'_> {
         let mut request = Request::new(&self.package);
         request.sets = vec![format!("profile={name}")];
         let operator = configuration(&request).ok()?;
-        let operator = crate::text::json(mainstay_yaml::Value::Map(operator));
+        let operator = Value::from(mainstay_yaml::Value::Map(operator));
         let mut spec = operator.get("spec")?.as_object().cloned()?;
         // The engine sets this value to whether the component is enabled, unless the user sets it.
         let has_cni = self.sources.iter().any(|source| source.chart == HelmChart::Cni);

@@ -20,7 +20,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use mainstay_adopt::Session;
 use mainstay_catalog::{Catalog, Flavour, Version};
 use mainstay_cluster::definitions::{install, own_definitions};
-use mainstay_cluster::kinds::installed_kinds;
+use mainstay_cluster::kinds::{InstalledKind, installed_kinds};
 use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
@@ -121,19 +121,29 @@ impl World {
         world
     }
 
-    async fn make_namespace(&self, name: &str) {
+    pub(crate) async fn make_namespace(&self, name: &str) {
         let api: Api<DynamicObject> = self.api("", "v1", "Namespace", "namespaces");
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let object = serde_json::from_value(object).unwrap();
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
-    fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(group, version, kind);
         Api::all_with(
             self.client.clone(),
             &ApiResource::from_gvk_with_plural(&gvk, plural),
         )
+    }
+
+    /// The objects of a kind in one namespace, or of a cluster-wide kind.
+    pub(crate) fn api_in(&self, kind: &InstalledKind, namespace: Option<&str>) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
     }
 
     /// Writes charts and profiles in the layout of upstream's repository.

@@ -172,6 +172,9 @@ impl From<InstallError> for CliError {
             InstallError::Failed { .. } => {
                 result.hint("fix the cause, then run the command again: it continues where it stopped")
             }
+            InstallError::NotDeleted { .. } => {
+                result.hint("check its finalizers with `kubectl describe`, then run the command again: it continues where it stopped")
+            }
             InstallError::UnknownRevision(_) => {
                 result.hint("list installations with `kubectl get configmaps -A -l app.kubernetes.io/component=istio-installation`")
             }

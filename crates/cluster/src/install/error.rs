@@ -61,7 +61,7 @@ pub enum InstallError {
         all: usize,
     },
     /// Objects are not gone in time.
-    #[error("{count} objects are still being deleted, such as {example}")]
+    #[error("objects are still being deleted: {count} left, such as {example}")]
     NotDeleted {
         /// Number of objects.
         count: usize,

@@ -14,9 +14,12 @@ use super::{Installer, api, member};
 use crate::desired::ObjectId;
 use crate::live::Known;
 
-/// Timeout of the deletion of all objects.
-const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
+/// Maximum time in which no object disappears. An API server retries the removal of a definition with growing
+/// delays while it initializes the storage of its objects.
+const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// Interval of the first look at what is left. It doubles while nothing changes: each look lists all kinds.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(4);
 
 /// What to uninstall.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +196,7 @@ impl Installer {
         set: &InstalledSet,
         kept: &BTreeSet<ObjectId>,
     ) -> Result<bool, InstallError> {
-        let until = Instant::now() + DELETION_TIMEOUT;
+        let (mut fewest, mut until, mut interval) = (usize::MAX, Instant::now(), POLL_INTERVAL);
         loop {
             let mut left = member::members(&self.client, set).await?;
             let all = left.len();
@@ -201,13 +204,18 @@ impl Installer {
             let Some(id) = left.keys().next() else {
                 return Ok(all > 0);
             };
+            if left.len() < fewest {
+                (fewest, until) = (left.len(), Instant::now() + STALL_TIMEOUT);
+                interval = POLL_INTERVAL;
+            }
             if Instant::now() >= until {
                 return Err(InstallError::NotDeleted {
                     count: left.len(),
                     example: super::error::label(id),
                 });
             }
-            sleep(POLL_INTERVAL).await;
+            sleep(interval).await;
+            interval = MAX_POLL_INTERVAL.min(interval * 2);
         }
     }
 

@@ -43,27 +43,45 @@ fn main() -> ExitCode {
             start: || Box::pin(life_cycle()),
         },
         TestCase {
+            name: "life_cycle_with_the_charts_account_real",
+            start: || Box::pin(life_cycle_with_the_charts_account()),
+        },
+        TestCase {
             name: "webhook_real",
             start: || Box::pin(webhook()),
         },
     ];
-    suite::main(&PARTS, &cases)
+    let peers: Vec<&str> = PARTS.into_iter().chain(["helm4"]).collect();
+    suite::main(&peers, &cases)
 }
 
 async fn start() -> World {
+    let (cluster, kubelet) = start_cluster().await;
+    World::real(cluster, kubelet).await
+}
+
+async fn start_cluster() -> (Cluster, Kubelet) {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
         nodes: 1,
         backing: None,
     };
     let kubelet = Kubelet::start(&cluster, options).await.unwrap();
-    World::real(cluster, kubelet).await
+    (cluster, kubelet)
 }
 
 async fn life_cycle() {
     let mut world = start().await;
     let objects = scenarios::life_cycle(&mut world, "ambient").await;
     println!("istio operator life cycle real: {objects} installed, {objects} deleted");
+}
+
+/// The roles and admission policies of the operator's chart permit everything that the controller does.
+async fn life_cycle_with_the_charts_account() {
+    let (cluster, kubelet) = start_cluster().await;
+    let mut world = World::real_with_chart(cluster, kubelet).await;
+    let objects = scenarios::life_cycle(&mut world, "ambient").await;
+    println!("istio operator with the chart's account: {objects} installed, {objects} deleted");
 }
 
 /// The API server rejects invalid resources by a TLS connection to the webhook, before and after the

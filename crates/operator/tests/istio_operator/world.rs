@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
-use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use mainstay_api::crd::istio_operator_definition;
 use mainstay_catalog::Catalog;
-use mainstay_cluster::connect::{Fence, Meter};
+use mainstay_cluster::connect::{Fence, Meter, connect};
 use mainstay_cluster::definitions;
 use mainstay_harness::{ClusterOptions, SimulatedCluster};
 use mainstay_operator::Clock;
 use mainstay_operator::istio_operator::{IstioOperatorController, IstioOperatorOptions};
 use mainstay_testkit::cluster::Cluster;
 use mainstay_testkit::kubelet::Kubelet;
+use mainstay_testkit::{built_peer, repository_root};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -52,6 +54,8 @@ pub(crate) struct World {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) options: IstioOperatorOptions,
     user: Client,
+    /// The client of the controller, unless it is an administrator's.
+    account: Option<Client>,
     writes: Arc<AtomicUsize>,
     controller: Option<JoinHandle<()>>,
 }
@@ -111,6 +115,7 @@ impl World {
             catalog: cluster.catalog().clone(),
             backing: Backing::Simulated(Box::new(cluster)),
             options: IstioOperatorOptions::default(),
+            account: None,
             writes: Arc::default(),
             controller: None,
         }
@@ -119,17 +124,35 @@ impl World {
     /// A world on a real cluster, with the definition and a running controller.
     #[allow(dead_code, reason = "each test program uses a part")]
     pub(crate) async fn real(cluster: Cluster, kubelet: Kubelet) -> Self {
-        let mut world = Self {
+        let mut world = Self::prepared(cluster, kubelet).await;
+        world.start();
+        world
+    }
+
+    /// A world on a real cluster with the operator's chart. The controller has the account of the chart: its
+    /// roles and admission policies apply.
+    #[allow(dead_code, reason = "each test program uses a part")]
+    pub(crate) async fn real_with_chart(cluster: Cluster, kubelet: Kubelet) -> Self {
+        let account = install_chart(&cluster).await;
+        let mut world = Self::prepared(cluster, kubelet).await;
+        world.account = Some(account);
+        world.start();
+        world
+    }
+
+    /// A world on a real cluster with the definition, without a controller.
+    async fn prepared(cluster: Cluster, kubelet: Kubelet) -> Self {
+        let world = Self {
             user: cluster.client("admin").unwrap(),
             catalog: catalog(),
             backing: Backing::Real(Box::new(cluster), kubelet),
             options: IstioOperatorOptions::default(),
+            account: None,
             writes: Arc::default(),
             controller: None,
         };
         world.create(&namespace(NAMESPACE)).await.unwrap();
         world.install_definition().await;
-        world.start();
         world
     }
 
@@ -149,9 +172,10 @@ impl World {
     }
 
     pub(crate) fn client(&self, name: &str) -> Client {
-        match &self.backing {
-            Backing::Simulated(cluster) => cluster.client(name),
-            Backing::Real(cluster, _) => cluster.client("admin").unwrap(),
+        match (&self.backing, &self.account) {
+            (Backing::Simulated(cluster), _) => cluster.client(name),
+            (Backing::Real(..), Some(account)) if name == CLIENT => account.clone(),
+            (Backing::Real(cluster, _), _) => cluster.client("admin").unwrap(),
         }
     }
 
@@ -398,6 +422,52 @@ impl Drop for World {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Namespace of the operator's chart.
+const CHART_NAMESPACE: &str = "sail-operator";
+
+/// Installs the operator's definitions and chart with the real Helm, and returns a client with the chart's
+/// account.
+#[allow(dead_code, reason = "each test program uses a part")]
+async fn install_chart(cluster: &Cluster) -> Client {
+    let admin = cluster.client("admin").unwrap();
+    let own = definitions::own_definitions(&catalog()).unwrap();
+    definitions::install(&admin, &own, |_, _| {}).await.unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(built_peer("helm4").unwrap());
+    command
+        .args([
+            "install",
+            "mainstay",
+            "--create-namespace",
+            "--namespace",
+            CHART_NAMESPACE,
+        ])
+        .args(["--set", "crds.install=false,istioOperator.enabled=true"])
+        .arg(repository_root().join("deploy/chart"))
+        .env("KUBECONFIG", cluster.kubeconfig("admin"));
+    for directory in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(directory, home.path());
+    }
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = std::fs::read_to_string(cluster.kubeconfig("admin")).unwrap();
+    let kubeconfig = Kubeconfig::from_yaml(&text).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap();
+    let groups = [
+        "system:authenticated".to_owned(),
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{CHART_NAMESPACE}"),
+    ];
+    config.auth_info.impersonate = Some(format!("system:serviceaccount:{CHART_NAMESPACE}:mainstay"));
+    config.auth_info.impersonate_groups = Some(groups.into());
+    connect(config).unwrap()
 }
 
 pub(crate) fn namespace(name: &str) -> Value {

@@ -122,6 +122,8 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
 ) -> T {
     let options = ClusterOptions {
         trace: true,
+        // As in a rehearsal: concurrent plans have no reproducible order.
+        max_concurrent: 1,
         ..ClusterOptions::default()
     };
     let result = SimulatedCluster::run(catalog(), &options, async |stage| {

@@ -30,6 +30,15 @@ pub(super) const ROWS: &[Counted] = &[
         least: 40,
     },
     Counted {
+        claim: "controller: the same with the roles and admission policies of the chart",
+        package: "mainstay-operator",
+        test: "istio_operator_real",
+        filter: "life_cycle_with_the_charts_account_real",
+        mark: "istio operator with the chart's account: ",
+        goal: "at least 40, all deleted",
+        least: 40,
+    },
+    Counted {
         claim: "webhook: a real API server rejects invalid resources, also after renewal: certificates",
         package: "mainstay-operator",
         test: "istio_operator_real",

@@ -1,0 +1,156 @@
+//! A mesh that the in-cluster operator of Istio 1.23 or older installed: labels that name its resource, the
+//! resource with a finalizer, and the operator's own Deployment.
+
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use mainstay_api::crd::istio_operator_definition;
+use mainstay_cluster::definitions::install;
+use mainstay_cluster::kinds::{InstalledKind, installed_kinds};
+use mainstay_testkit::CaseCounts;
+use serde_json::{Value, json};
+
+use super::support::{NAMESPACE, World};
+use super::{check_content, check_equal, check_operator, check_restored, plan, workloads};
+
+/// Namespace of the operator and its resource.
+const OPERATOR_NAMESPACE: &str = "istio-operator";
+/// Name of the resource.
+const RESOURCE: &str = "example-istiocontrolplane";
+/// The operator's resource.
+const OPERATORS: InstalledKind = InstalledKind {
+    group: "install.istio.io",
+    version: "v1alpha1",
+    kind: "IstioOperator",
+    plural: "istiooperators",
+    namespaced: true,
+};
+/// The operator itself.
+const DEPLOYMENTS: InstalledKind = InstalledKind {
+    group: "apps",
+    version: "v1",
+    kind: "Deployment",
+    plural: "deployments",
+    namespaced: true,
+};
+/// Finalizer of the in-cluster operator.
+const FINALIZER: &str = "istio-finalizer.install.istio.io";
+/// Settings of the installation, as flags of istioctl and in the resource.
+const AUTOSCALE_MIN: u32 = 2;
+
+/// Adopts the mesh, undoes it, adopts it again, and removes the old operator as the plan says.
+pub(crate) async fn installations_are_adopted_and_restored() {
+    let mut counts = CaseCounts::default();
+    let name = "in-cluster operator";
+    let world = World::start().await;
+    let setting = format!("values.pilot.autoscaleMin={AUTOSCALE_MIN}");
+    world.istioctl_install(&["--set", "profile=default", "--set", &setting]);
+    world.transfer_to_in_cluster_operator().await;
+    let before = world.state().await;
+    let session = world.session().await;
+    let adoption = plan(&session).await;
+    check_equal(&mut counts, &adoption, name);
+    let resource = format!("IstioOperator {OPERATOR_NAMESPACE}/{RESOURCE}");
+    let left = adoption.left.iter().find(|left| left.what == resource);
+    counts.count(left.is_some_and(|left| left.reason.contains("finalizer")), || {
+        format!("{resource} is not reported: {:#?}", adoption.left)
+    });
+    let applied = session.apply(&adoption).await;
+    let applied = applied.unwrap_or_else(|error| panic!("{error}"));
+    assert!(applied.objects > 10, "{applied:?}");
+    check_content(&mut counts, (&before, &world.state().await), name);
+    let undone = session.undo(NAMESPACE).await;
+    undone.unwrap_or_else(|error| panic!("{error}"));
+    check_restored(&mut counts, (&before, &world.state().await), name);
+    let adoption = plan(&session).await;
+    let applied = session.apply(&adoption).await;
+    applied.unwrap_or_else(|error| panic!("{error}"));
+    world.remove_in_cluster_operator().await;
+    check_operator(&mut counts, &world, &adoption, name).await;
+    check_content(&mut counts, (&workloads(&before), &world.state().await), name);
+    let (observed, _) = session.observe().await.unwrap_or_else(|error| panic!("{error}"));
+    counts.count(observed.operators.is_empty(), || {
+        format!("{resource} still exists: {:#?}", observed.operators)
+    });
+    println!("adopted from the in-cluster operator: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+}
+
+impl World {
+    /// Labels every object that istioctl installed as the operator does, and creates the operator's resource
+    /// and Deployment.
+    async fn transfer_to_in_cluster_operator(&self) {
+        let definition = [istio_operator_definition()];
+        install(&self.client, &definition, |_, _| {}).await.unwrap();
+        self.make_namespace(OPERATOR_NAMESPACE).await;
+        let patch = json!({"metadata": {"labels": {
+            "install.operator.istio.io/owning-resource": RESOURCE,
+            "install.operator.istio.io/owning-resource-namespace": OPERATOR_NAMESPACE,
+        }}});
+        let managed = ListParams::default().labels("operator.istio.io/managed");
+        for kind in installed_kinds() {
+            let all = self.api(kind.group, kind.version, kind.kind, kind.plural);
+            let Ok(list) = all.list(&managed).await else {
+                continue;
+            };
+            for object in list.items {
+                let metadata = object.metadata;
+                let api = self.api_in(&kind, metadata.namespace.as_deref());
+                let parameters = PatchParams {
+                    field_manager: Some("istio-operator".to_owned()),
+                    ..PatchParams::default()
+                };
+                api.patch(&metadata.name.unwrap(), &parameters, &Patch::Merge(&patch))
+                    .await
+                    .unwrap();
+            }
+        }
+        for (kind, object) in [(OPERATORS, resource()), (DEPLOYMENTS, deployment())] {
+            let api = self.api_in(&kind, Some(OPERATOR_NAMESPACE));
+            let object: DynamicObject = serde_json::from_value(object).unwrap();
+            api.create(&PostParams::default(), &object).await.unwrap();
+        }
+    }
+
+    /// Does what the plan asks for: stops the operator, removes the finalizer and deletes the resource.
+    async fn remove_in_cluster_operator(&self) {
+        let deployments = self.api_in(&DEPLOYMENTS, Some(OPERATOR_NAMESPACE));
+        let scaled = Patch::Merge(json!({"spec": {"replicas": 0}}));
+        let parameters = PatchParams::default();
+        deployments
+            .patch("istio-operator", &parameters, &scaled)
+            .await
+            .unwrap();
+        let resources = self.api_in(&OPERATORS, Some(OPERATOR_NAMESPACE));
+        let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        resources.patch(RESOURCE, &parameters, &released).await.unwrap();
+        resources
+            .delete(RESOURCE, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+}
+
+fn resource() -> Value {
+    json!({
+        "apiVersion": "install.istio.io/v1alpha1",
+        "kind": "IstioOperator",
+        "metadata": {"name": RESOURCE, "namespace": OPERATOR_NAMESPACE, "finalizers": [FINALIZER]},
+        "spec": {"profile": "default", "values": {"pilot": {"autoscaleMin": AUTOSCALE_MIN}}},
+    })
+}
+
+/// The operator as `istioctl operator init` installed it. No controller runs in this cluster.
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "istio-operator", "namespace": OPERATOR_NAMESPACE},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"name": "istio-operator"}},
+            "template": {
+                "metadata": {"labels": {"name": "istio-operator"}},
+                "spec": {"containers": [{"name": "istio-operator", "image": "docker.io/istio/operator:1.23.0"}]},
+            },
+        },
+    })
+}
