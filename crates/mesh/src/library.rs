@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mainstay_api::Values;
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
-use mainstay_yaml::{Numbers, Options, Value};
+use mainstay_yaml::{Numbers, Options};
 
 /// What a version name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
