@@ -79,7 +79,7 @@ fn photograph(binary: &Path) -> anyhow::Result<()> {
     browser.open(&page, REPORT_VIEW)?;
     browser.evaluate(CUT)?;
     let path = root.join("docs/images/rehearsal.png");
-    fs::write(&path, browser.screenshot()?.png)?;
+    fs::write(&path, browser.screenshot_of_content()?.png)?;
     println!("{}", path.display());
     Ok(())
 }

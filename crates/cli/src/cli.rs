@@ -53,7 +53,7 @@ enum Command {
     Demo(demo::Args),
     /// Render a chart, byte for byte like `helm template`
     Template(Box<template::Args>),
-    /// Inject initializer and service mesh into manifests
+    /// Add the Contrast initializer and service mesh to manifests
     Generate(Box<generate::Args>),
     /// Generate, install, compare and check the objects of `IstioOperator` files
     Manifest(manifest::Args),

@@ -142,7 +142,10 @@ async fn run_scenario() {
         .await;
     assert_eq!(stage.revisions().await, ["default-v1-29-1"; 2]);
     steps.done("migrated, old revision pruned");
-    stage.kubectl(&["delete", "istio", "default", TIMEOUT]).await;
+    // Waits for the revision and its tag, too: the operator must remove them before it is removed itself.
+    stage
+        .kubectl(&["delete", "istio,istiorevisiontag,istiorevision", "--all", TIMEOUT])
+        .await;
     stage
         .helm(&["uninstall", "mainstay", "-n", NAMESPACE, "--wait"])
         .await;

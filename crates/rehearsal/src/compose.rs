@@ -386,7 +386,7 @@ fn tags(rehearsal: &Rehearsal<'_>) -> Option<Phase> {
         start,
         end,
         detail: format!(
-            "{} → {}",
+            "{} to {}",
             names.join(", "),
             rehearsal.recording.final_state.active
         ),

@@ -135,8 +135,21 @@ impl Browser {
 
     /// Takes a screenshot of the whole page, including the part below the window.
     pub fn screenshot(&mut self) -> Result<Screenshot, BrowserError> {
-        let wanted = json!({"format": "png", "captureBeyondViewport": true});
-        let response = self.call("Page.captureScreenshot", &wanted)?;
+        self.capture(&json!({"format": "png", "captureBeyondViewport": true}))
+    }
+
+    /// Takes a screenshot that ends where the page's content ends, also after a script removed elements.
+    pub fn screenshot_of_content(&mut self) -> Result<Screenshot, BrowserError> {
+        // The element's own height: `scrollHeight` is never smaller than the window.
+        let size = self.evaluate(
+            "[document.documentElement.clientWidth, Math.ceil(document.documentElement.getBoundingClientRect().height)]",
+        )?;
+        let clip = json!({"x": 0, "y": 0, "width": size.get(0), "height": size.get(1), "scale": 1});
+        self.capture(&json!({"format": "png", "captureBeyondViewport": true, "clip": clip}))
+    }
+
+    fn capture(&mut self, wanted: &Value) -> Result<Screenshot, BrowserError> {
+        let response = self.call("Page.captureScreenshot", wanted)?;
         let data = response.get("data").and_then(Value::as_str).unwrap_or_default();
         let bytes = STANDARD.decode(data).map_err(|_| ScreenshotError::NotPng)?;
         Ok(Screenshot::read(bytes)?)

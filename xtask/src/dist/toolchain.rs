@@ -13,6 +13,10 @@ use super::Target;
 use super::elf::is_static;
 use crate::build::{Profile, cargo};
 
+/// Stores an address that the start code adjusts as a bit instead of 24 bytes. A static binary adjusts its own
+/// addresses; musl's start code reads this format since 1.2.4.
+const PACKED_RELOCATIONS: &str = "link-arg=-zpack-relative-relocs";
+
 /// Where and for what a binary is built.
 #[derive(Clone, Copy)]
 pub(crate) struct Build<'a> {
@@ -30,14 +34,15 @@ impl Build<'_> {
         let compilers = Compilers::write(self.target, &self.directory.join("compilers"))?;
         let triple = self.target.triple();
         println!(
-            "$ cargo build --profile dist --target {triple} {}",
+            "$ cargo rustc --profile dist --target {triple} --bin mainstay {} -- -C {PACKED_RELOCATIONS}",
             features.join(" ")
         );
         let status = cargo()
-            .args(["build", "--profile", Profile::Dist.name(), "--target", triple])
-            .args(["--package", "mainstay", "--target-dir"])
+            .args(["rustc", "--profile", Profile::Dist.name(), "--target", triple])
+            .args(["--package", "mainstay", "--bin", "mainstay", "--target-dir"])
             .arg(self.directory)
             .args(features)
+            .args(["--", "-C", PACKED_RELOCATIONS])
             .envs(compilers.variables(self.target))
             .env("CARGO_ENCODED_RUSTFLAGS", self.flags()?)
             .env_remove("RUSTFLAGS")

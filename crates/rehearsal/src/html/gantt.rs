@@ -52,11 +52,11 @@ pub(super) fn section(report: &Report) -> String {
     section_of("timeline", "Timeline", &lead, &body)
 }
 
-const LEGEND: &str = r#"<p class="legend"><svg width="26" height="12" aria-hidden="true"><rect class="bar phase" width="26" height="12" rx="2"/></svg> phase
-<svg width="26" height="12" aria-hidden="true"><rect class="bar migrated" width="26" height="12" rx="2"/></svg> migrated
-<svg width="26" height="12" aria-hidden="true"><rect class="bar failed" width="26" height="12" rx="2"/></svg> failed
-<svg width="26" height="12" aria-hidden="true"><rect class="bar unfinished" width="26" height="12" rx="2"/></svg> not finished
-<svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no ready pod at some time</p>
+const LEGEND: &str = r#"<p class="legend"><span><svg width="26" height="12" aria-hidden="true"><rect class="bar phase" width="26" height="12" rx="2"/></svg> phase</span>
+<span><svg width="26" height="12" aria-hidden="true"><rect class="bar migrated" width="26" height="12" rx="2"/></svg> migrated</span>
+<span><svg width="26" height="12" aria-hidden="true"><rect class="bar failed" width="26" height="12" rx="2"/></svg> failed</span>
+<span><svg width="26" height="12" aria-hidden="true"><rect class="bar unfinished" width="26" height="12" rx="2"/></svg> not finished</span>
+<span><svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no ready pod at some time</span></p>
 "#;
 
 /// Returns the scale shared by all charts of a report.

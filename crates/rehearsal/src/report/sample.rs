@@ -158,7 +158,7 @@ fn phases() -> Vec<Phase> {
             14_000,
             "default-v1-29-1 is installed and ready",
         ),
-        phase(PhaseKind::Tags, 14_000, 14_100, "default → default-v1-29-1"),
+        phase(PhaseKind::Tags, 14_000, 14_100, "default to default-v1-29-1"),
         phase(PhaseKind::Namespaces, 14_200, 14_400, "1 namespace"),
         phase(
             PhaseKind::Batches,
