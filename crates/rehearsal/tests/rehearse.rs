@@ -19,7 +19,8 @@ use mainstay_rehearsal::{RehearsalRequest, Report};
 use serde_json::{Value, json};
 
 use support::{
-    ISTIO, NEW, OLD, batched, mixed_workloads, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
+    ISTIO, NEW, OLD, batched, deployment, found, istio, mixed_workloads, objects, old_mesh, report, snapshot,
+    upgrade,
 };
 
 fn request() -> RehearsalRequest {
