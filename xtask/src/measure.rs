@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
@@ -75,4 +75,20 @@ pub(crate) fn measured(
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     Ok((output, cost))
+}
+
+/// Runs `command` with its output discarded and returns its cost; fails if the command fails.
+pub(crate) fn cost_of(command: &[&str], scratch: &Path) -> anyhow::Result<Cost> {
+    let report = scratch.join("cost.json");
+    let status = Command::new(std::env::current_exe()?)
+        .arg("measure")
+        .arg(&report)
+        .arg("--")
+        .args(command)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "{} failed", command.join(" "));
+    Ok(serde_json::from_slice(&std::fs::read(&report)?)?)
 }

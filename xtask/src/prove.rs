@@ -14,6 +14,7 @@ mod operator;
 mod render;
 mod rollout;
 mod row;
+mod speed;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ pub(crate) use row::{Outcome, Row, RowKind};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden,
-    /// rollout, first-hour
+    /// rollout, first-hour, speed
     name: String,
     /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
@@ -56,9 +57,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "harden" => harden::rows(arguments.quick),
         "rollout" => rollout::rows(arguments.quick),
         "first-hour" => first_hour::rows(arguments.quick),
+        "speed" => speed::rows(),
         unknown => {
             bail!(
-                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout, first-hour"
+                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout, first-hour, speed"
             )
         }
     };

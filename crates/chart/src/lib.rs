@@ -48,6 +48,8 @@ pub use print::{OutputFile, OutputKind, PostRenderer, PrintOptions};
 pub use render::{Release, RenderOptions, Rendered, render};
 pub use source::load_path;
 pub use strvals::{Mode, ReadFile, SetError, set_values};
-pub use template::{Output, RenderEnvironment, Request, release_name_from, template, template_files};
+pub use template::{
+    Output, RenderEnvironment, Request, release_name_from, template, template_files, write_template,
+};
 pub use values::{Layers, ReadValues, load_values, merge_maps};
 pub use warning::{ValuesWarning, Warning};

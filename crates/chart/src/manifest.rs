@@ -7,7 +7,7 @@ pub(crate) mod split;
 use std::collections::BTreeMap;
 
 pub use head::Head;
-pub(crate) use split::trim;
+pub(crate) use split::{trim, trim_end, trim_start};
 
 use crate::dialect::Dialect;
 use crate::error::ChartError;

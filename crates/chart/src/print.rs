@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::chart::Chart;
 use crate::dialect::Dialect;
 use crate::error::{CallbackError, ChartError};
-use crate::manifest::{Hook, HookEvent, Manifests, sort_manifests, trim};
+use crate::manifest::{Hook, HookEvent, Manifests, sort_manifests, trim, trim_end, trim_start};
 use crate::warning::Warning;
 
 /// Selection of the printed manifests.
@@ -64,26 +64,56 @@ impl<'a> Printer<'a> {
         post_renderer: Option<&mut PostRenderer<'_>>,
     ) -> Result<(Vec<u8>, Vec<Warning>), ChartError> {
         let sorted = self.sort()?;
-        let mut stream = Vec::with_capacity(self.files.values().map(|text| text.len() + 128).sum());
-        if self.options.include_crds {
-            for crd in self.chart.crds() {
-                push(&mut stream, &crd.filename, &crd.file.data);
+        let mut text = Vec::with_capacity(self.files.values().map(|text| text.len() + 128).sum());
+        match post_renderer {
+            None => self.write_sorted(&sorted, &mut |piece| text.extend_from_slice(piece)),
+            Some(run) => {
+                self.write_manifests(&sorted, &mut |piece| text.extend_from_slice(piece));
+                text = finish(run(text).map_err(ChartError::PostRender)?);
+                self.write_hooks(&sorted, &mut |piece| text.extend_from_slice(piece));
             }
-        }
-        for manifest in &sorted.generic {
-            push(&mut stream, manifest.path, manifest.content);
-        }
-        if let Some(run) = post_renderer {
-            stream = run(stream).map_err(ChartError::PostRender)?;
-        }
-        let mut text = finish(stream);
-        for hook in self.shown_hooks(&sorted) {
-            push(&mut text, hook.manifest.path, hook.manifest.content);
         }
         if !self.options.show_only.is_empty() {
             text = select::select(&self.dialect.split_documents(&text), &self.options.show_only)?;
         }
         Ok((text, warnings(sorted)))
+    }
+
+    /// Passes the text of stdout to `write`, piece by piece, so that it is not in memory as a whole.
+    pub(crate) fn write(&self, write: &mut dyn FnMut(&[u8])) -> Result<Vec<Warning>, ChartError> {
+        if !self.options.show_only.is_empty() {
+            let (text, warnings) = self.text(None)?;
+            write(&text);
+            return Ok(warnings);
+        }
+        let sorted = self.sort()?;
+        self.write_sorted(&sorted, write);
+        Ok(warnings(sorted))
+    }
+
+    fn write_sorted(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
+        let mut trimmed = Trimmed::new(write);
+        self.write_manifests(sorted, &mut |piece| trimmed.push(piece));
+        trimmed.finish();
+        self.write_hooks(sorted, write);
+    }
+
+    /// Writes definitions and manifests without hooks.
+    fn write_manifests(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
+        if self.options.include_crds {
+            for crd in self.chart.crds() {
+                push(write, &crd.filename, &crd.file.data);
+            }
+        }
+        for manifest in &sorted.generic {
+            push(write, manifest.path, manifest.content);
+        }
+    }
+
+    fn write_hooks(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
+        for hook in self.shown_hooks(sorted) {
+            push(write, hook.manifest.path, hook.manifest.content);
+        }
     }
 
     /// Returns the files of `--output-dir`, in the order they are written.
@@ -133,7 +163,7 @@ impl<'a> Printer<'a> {
     fn unsorted(&self) -> Vec<u8> {
         let mut stream = Vec::new();
         for (path, text) in self.files.iter().filter(|(_, text)| !trim(text).is_empty()) {
-            push(&mut stream, path, text);
+            push(&mut |piece| stream.extend_from_slice(piece), path, text);
         }
         finish(stream)
     }
@@ -148,7 +178,7 @@ impl<'a> Printer<'a> {
 
 fn output_file(path: &str, content: &[u8], kind: OutputKind) -> OutputFile {
     let mut text = Vec::with_capacity(content.len() + 64);
-    push(&mut text, path, content);
+    push(&mut |piece| text.extend_from_slice(piece), path, content);
     OutputFile {
         path: path.to_owned(),
         text,
@@ -156,12 +186,47 @@ fn output_file(path: &str, content: &[u8], kind: OutputKind) -> OutputFile {
     }
 }
 
-fn push(out: &mut Vec<u8>, path: &str, content: &[u8]) {
-    out.extend_from_slice(b"---\n# Source: ");
-    out.extend_from_slice(path.as_bytes());
-    out.push(b'\n');
-    out.extend_from_slice(content);
-    out.push(b'\n');
+fn push(write: &mut dyn FnMut(&[u8]), path: &str, content: &[u8]) {
+    write(b"---\n# Source: ");
+    write(path.as_bytes());
+    write(b"\n");
+    write(content);
+    write(b"\n");
+}
+
+/// Trims a stream of pieces like [`finish`]: holds back the space at the end of a piece until more follows.
+struct Trimmed<'w> {
+    write: &'w mut dyn FnMut(&[u8]),
+    /// Whether all pieces so far were space.
+    is_blank: bool,
+    held: Vec<u8>,
+}
+
+impl<'w> Trimmed<'w> {
+    fn new(write: &'w mut dyn FnMut(&[u8])) -> Self {
+        Self {
+            write,
+            is_blank: true,
+            held: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        let start = if self.is_blank { trim_start(piece) } else { piece };
+        let length = trim_end(start).len();
+        let (text, space) = start.split_at_checked(length).unwrap_or((start, &[]));
+        if !text.is_empty() {
+            (self.write)(&self.held);
+            (self.write)(text);
+            self.held.clear();
+            self.is_blank = false;
+        }
+        self.held.extend_from_slice(space);
+    }
+
+    fn finish(self) {
+        (self.write)(b"\n");
+    }
 }
 
 /// Trims the stream as a whole and ends it with one line break, as Helm does.
@@ -183,4 +248,28 @@ fn warnings(sorted: Manifests<'_>) -> Vec<Warning> {
         .into_iter()
         .map(|types| Warning::UnknownHook { types })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_trimmed_like_the_whole() {
+        for pieces in [
+            &[][..],
+            &[" ", "\n"],
+            &["\n", "a"],
+            &["a", " \n", "\u{a0}", "b \n", "\n"],
+            &[" a ", " ", " b"],
+            &["a\u{3000}", "\u{2003}"],
+        ] {
+            let mut text = Vec::new();
+            let mut write = |piece: &[u8]| text.extend_from_slice(piece);
+            let mut trimmed = Trimmed::new(&mut write);
+            pieces.iter().for_each(|piece| trimmed.push(piece.as_bytes()));
+            trimmed.finish();
+            assert_eq!(text, finish(pieces.concat().into_bytes()), "{pieces:?}");
+        }
+    }
 }

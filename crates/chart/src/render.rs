@@ -111,7 +111,9 @@ pub fn render(
 }
 
 impl Rendered {
-    fn add(&mut self, chart: &Chart, path: &str, text: Vec<u8>) {
+    fn add(&mut self, chart: &Chart, path: &str, mut text: Vec<u8>) {
+        // All files stay in memory until they are sorted.
+        text.shrink_to_fit();
         if !path.ends_with("NOTES.txt") {
             self.files.insert(path.to_owned(), text);
         } else if path.strip_prefix(chart.name()) == Some("/templates/NOTES.txt") {
@@ -130,7 +132,7 @@ impl Run<'_> {
     fn parse(&self) -> Result<TemplateSet, ChartError> {
         let mut set = functions::template_set(self.dialect);
         for renderable in self.renderables {
-            set.parse(&renderable.path, renderable.text)
+            set.parse_shared(&renderable.path, renderable.text)
                 .map_err(|error| self.failures().parse(&renderable.path, &error))?;
         }
         Ok(set)

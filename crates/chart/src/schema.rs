@@ -14,6 +14,8 @@ mod outcome;
 mod url;
 
 use std::fmt::Write;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use mainstay_template::Map;
 use mainstay_yaml::{Budget, Error, Map as PlainMap, Numbers, Problem, Value, parse_json};
@@ -24,8 +26,9 @@ use crate::go;
 use crate::tree::own_map;
 use crate::warning::Warning;
 use check::check;
-use compile::compile;
+use compile::{Metaschemas, compile};
 use error::SchemaError;
+use node::Compiled;
 use outcome::Failure;
 
 /// The URL that Helm assigns to the schema.
@@ -42,12 +45,17 @@ pub(crate) fn validate_values(
     if !has_schema(chart) {
         return Ok(());
     }
-    let mut violations = String::new();
-    validate_chart(chart, own_map(values), &mut violations, warnings);
-    if violations.is_empty() {
+    let mut validation = Validation {
+        violations: String::new(),
+        warnings,
+        metaschemas: Metaschemas::default(),
+        compiled: Vec::new(),
+    };
+    validation.chart(chart, own_map(values));
+    if validation.violations.is_empty() {
         Ok(())
     } else {
-        Err(ChartError::Schema(violations))
+        Err(ChartError::Schema(validation.violations))
     }
 }
 
@@ -55,30 +63,63 @@ fn has_schema(chart: &Chart) -> bool {
     chart.schema.is_some() || chart.dependencies.iter().any(has_schema)
 }
 
-fn validate_chart(chart: &Chart, values: PlainMap, violations: &mut String, warnings: &mut Vec<Warning>) {
-    let values = Value::Map(values);
-    if let Some(schema) = &chart.schema
-        && let Err(error) = validate(schema, &values, warnings)
-    {
-        violations.push_str(chart.name());
-        violations.push_str(":\n");
-        violations.push_str(&error.to_string());
-    }
-    let Value::Map(mut values) = values else { return };
-    for sub in &chart.dependencies {
-        match values.remove(sub.name()) {
-            None | Some(Value::Null) => {}
-            Some(Value::Map(values)) => validate_chart(sub, values, violations, warnings),
-            Some(other) => {
-                let found = go::type_name(&other);
-                let name = sub.name();
-                // Writing to a string cannot fail.
-                let _ = write!(
-                    violations,
-                    "{name}:\ninvalid type for values: expected object (map), got {found}\n"
-                );
+/// The validation of a chart with its subcharts.
+struct Validation<'w> {
+    violations: String,
+    warnings: &'w mut Vec<Warning>,
+    metaschemas: Metaschemas,
+    /// Schemas without warnings, by their text: the instances of a subchart under several aliases share one.
+    compiled: Vec<(Arc<[u8]>, Rc<Compiled>)>,
+}
+
+impl Validation<'_> {
+    fn chart(&mut self, chart: &Chart, values: PlainMap) {
+        let values = Value::Map(values);
+        if let Some(schema) = &chart.schema
+            && let Err(error) = self.validate(schema, &values)
+        {
+            self.violations.push_str(chart.name());
+            self.violations.push_str(":\n");
+            self.violations.push_str(&error.to_string());
+        }
+        let Value::Map(mut values) = values else { return };
+        for sub in &chart.dependencies {
+            match values.remove(sub.name()) {
+                None | Some(Value::Null) => {}
+                Some(Value::Map(values)) => self.chart(sub, values),
+                Some(other) => {
+                    let found = go::type_name(&other);
+                    let name = sub.name();
+                    // Writing to a string cannot fail.
+                    let _ = write!(
+                        self.violations,
+                        "{name}:\ninvalid type for values: expected object (map), got {found}\n"
+                    );
+                }
             }
         }
+    }
+
+    /// Validates one tree against one schema.
+    fn validate(&mut self, schema: &Arc<[u8]>, values: &Value) -> Result<(), ValidateError> {
+        let compiled = self.compiled(schema)?;
+        match check(&compiled, compiled.root, values) {
+            Ok(()) => Ok(()),
+            Err(check::CheckError::Invalid(failure)) => Err(ValidateError::Values(failure)),
+            Err(check::CheckError::TooManySteps) => Err(SchemaError::TooManySteps.into()),
+        }
+    }
+
+    fn compiled(&mut self, schema: &Arc<[u8]>) -> Result<Rc<Compiled>, SchemaError> {
+        if let Some((_, known)) = self.compiled.iter().find(|(text, _)| text == schema) {
+            return Ok(Rc::clone(known));
+        }
+        let before = self.warnings.len();
+        let compiled = Rc::new(compile(parse(schema)?, &mut self.metaschemas, self.warnings)?);
+        if self.warnings.len() == before {
+            self.compiled.push((Arc::clone(schema), Rc::clone(&compiled)));
+        }
+        Ok(compiled)
     }
 }
 
@@ -90,17 +131,6 @@ enum ValidateError {
     Schema(#[from] SchemaError),
     #[error("{}\n", lines(.0))]
     Values(Failure),
-}
-
-/// Validates one tree against one schema.
-fn validate(schema: &[u8], values: &Value, warnings: &mut Vec<Warning>) -> Result<(), ValidateError> {
-    let schema = parse(schema)?;
-    let compiled = compile(schema, warnings)?;
-    match check(&compiled, compiled.root, values) {
-        Ok(()) => Ok(()),
-        Err(check::CheckError::Invalid(failure)) => Err(ValidateError::Values(failure)),
-        Err(check::CheckError::TooManySteps) => Err(SchemaError::TooManySteps.into()),
-    }
 }
 
 /// Formats a failure, one violation per line.

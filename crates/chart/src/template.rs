@@ -78,6 +78,21 @@ pub fn template(
     })
 }
 
+/// Renders a chart and passes the text of stdout to `write`, piece by piece: it is not in memory as a whole.
+/// Without a post-renderer. Nothing is written if the result is an error.
+pub fn write_template(
+    loaded: &Loaded,
+    request: &Request,
+    environment: RenderEnvironment<'_>,
+    write: &mut dyn FnMut(&[u8]),
+) -> Result<(), ChartError> {
+    let RenderEnvironment { host, warn, .. } = environment;
+    let (prepared, rendered) = run(loaded, request, host, warn)?;
+    let warnings = printer(&prepared, &rendered, request).write(write)?;
+    warnings.iter().for_each(warn);
+    Ok(())
+}
+
 /// Renders a chart to the files of `--output-dir`, in the order they are written.
 pub fn template_files(
     loaded: &Loaded,

@@ -8,9 +8,11 @@ mod der;
 mod drbg;
 mod dsa;
 mod error;
+mod fermat;
 mod key;
 mod password;
 mod pem;
+mod prime;
 mod rsa;
 mod x509;
 
@@ -27,7 +29,7 @@ use key::PrivateKey;
 use rsa::RsaKey;
 
 /// Fuel for functions that are slow for short input: low enough for any chart, too high for a loop.
-const RSA_2048_STEPS: u64 = 1_000_000;
+const RSA_2048_STEPS: u64 = 850_000;
 const RSA_4096_STEPS: u64 = 4_000_000;
 const DSA_STEPS: u64 = 4_000_000;
 const SIGN_STEPS: u64 = 100_000;

@@ -47,7 +47,7 @@ pub(crate) struct Source {
     /// The name under which the text was parsed; error messages contain it.
     pub(crate) name: Arc<str>,
     /// The text.
-    pub(crate) text: Vec<u8>,
+    pub(crate) text: Arc<[u8]>,
     pub(crate) nodes: Vec<Node>,
     /// Start of each node in the text, by [`NodeId`].
     pub(crate) positions: Vec<u32>,
@@ -119,10 +119,13 @@ pub(crate) enum Branch {
     Range,
 }
 
+/// Length of text for which memory is reserved at most: long texts have few actions.
+const MOST_RESERVED: usize = 32 << 10;
+
 impl Source {
     /// Creates an empty source with the capacity that a text of `length` bytes typically needs.
     pub(crate) fn with_capacity(name: &str, length: usize) -> Self {
-        let capacity = 4 + length / 16;
+        let capacity = 4 + length.min(MOST_RESERVED) / 16;
         Self {
             name: name.into(),
             nodes: Vec::with_capacity(capacity),

@@ -29,6 +29,7 @@ mod set;
 mod slot;
 mod stack;
 mod string;
+mod texts;
 mod tree;
 mod value;
 

@@ -36,7 +36,7 @@ pub(crate) type FindFunction<'a> = &'a dyn Fn(&[u8]) -> Option<u32>;
 /// Parses `text` as the template called `name`; `names` contains the interned names of earlier texts.
 pub(crate) fn parse(
     name: &str,
-    text: &[u8],
+    text: &Arc<[u8]>,
     functions: FindFunction<'_>,
     names: &mut Names,
 ) -> Result<Parsed, Error> {
@@ -62,7 +62,7 @@ pub(crate) fn parse(
         templates,
         ..
     } = parser;
-    source.text = text.to_vec();
+    source.text = Arc::clone(text);
     Ok(Parsed {
         source: Arc::new(source),
         templates,

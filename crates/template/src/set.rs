@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::function::Function;
 use crate::names::{Mix, Names};
 use crate::parse::{self, Parsed};
+use crate::texts::Texts;
 
 /// The name of Helm's template set; texts run by `tpl` have it too.
 const DEFAULT_NAME: &str = "gotpl";
@@ -21,6 +22,7 @@ pub struct TemplateSet {
     names: Arc<Names>,
     functions: Arc<Registry>,
     missing_key: MissingKey,
+    texts: Texts,
 }
 
 /// The value of a key that a map does not contain.
@@ -95,12 +97,14 @@ impl TemplateSet {
             names: Arc::default(),
             functions: Arc::new(functions),
             missing_key: MissingKey::Default,
+            texts: Texts::default(),
         }
     }
 
     /// Adds functions, each replacing the function of the same name. Add them before parsing: a text may
     /// refer only to functions that exist.
     pub fn functions(&mut self, rows: &[Function]) {
+        self.texts = Texts::default();
         let registry = Arc::make_mut(&mut self.functions);
         for row in rows {
             registry.put(row.name, Callable::Function(*row));
@@ -115,8 +119,13 @@ impl TemplateSet {
     /// Parses `text` as the template `name`, with all definitions in it. A template of the same name is
     /// replaced, unless the new one is blank.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.parse_shared(name, &Arc::from(text.as_ref()))
+    }
+
+    /// Parses `text` like [`parse`](Self::parse), without a copy of it.
+    pub fn parse_shared(&mut self, name: &str, text: &Arc<[u8]>) -> Result<(), Error> {
         let (functions, names) = (&self.functions, Arc::make_mut(&mut self.names));
-        let parsed = parse::parse(name, text.as_ref(), &|name| functions.find(name), names)?;
+        let parsed = parse::parse(name, text, &|name| functions.find(name), names)?;
         let templates = Arc::make_mut(&mut self.templates);
         for template in parsed.templates() {
             let known = templates.contains_key(&template.name);
@@ -141,9 +150,14 @@ impl TemplateSet {
         names
     }
 
-    pub(crate) fn parse_only(&self, name: &str, text: &[u8]) -> Result<Parsed, Error> {
+    /// Parses a text of `tpl`, or returns what it was parsed to before.
+    pub(crate) fn parse_only(&self, name: &str, text: &[u8]) -> Result<Arc<Parsed>, Error> {
+        if let Some(known) = self.texts.get(name, text) {
+            return Ok(known);
+        }
         let names = &mut Names::default();
-        parse::parse(name, text, &|name| self.functions.find(name), names)
+        let parsed = parse::parse(name, &Arc::from(text), &|name| self.functions.find(name), names)?;
+        Ok(self.texts.put(parsed))
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Template> {

@@ -4,6 +4,7 @@
 mod budget;
 mod chars;
 mod decode;
+mod entries;
 mod error;
 mod float;
 mod json;
@@ -21,6 +22,7 @@ mod yaml_writer;
 
 pub use budget::{Budget, Numbers};
 pub use decode::{Options, parse, parse_list, parse_map, parse_with, reads_as};
+pub use entries::parse_entries;
 pub use error::{Error, Operation, Position, Problem};
 pub use float::float_to_json;
 pub use json::{parse_json, parse_json_list, parse_json_map, parse_json_map_partial};

@@ -1,4 +1,4 @@
-//! Proof of rendering: parity with Helm, differential tests, speed, hostile input and fuzzing.
+//! Proof of rendering: parity with Helm, differential tests, hostile input and fuzzing.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -9,16 +9,15 @@ use mainstay_testkit::repository_root;
 use super::fuzzed;
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
+use crate::hostile;
 use crate::parity::{self, Kind};
 use crate::programs::{self, ProgramName};
-use crate::{bench, hostile};
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = parity_rows(quick);
     rows.extend(differential_rows(quick));
     if !quick {
-        rows.extend(bench_rows());
         rows.extend(hostile_rows());
     }
     rows.extend(fuzzed::rows(
@@ -214,24 +213,6 @@ fn parse_count_line(line: &str) -> Option<(String, String)> {
     counts
         .ends_with(" equal")
         .then(|| (name.to_owned(), counts.to_owned()))
-}
-
-fn bench_rows() -> Vec<Row> {
-    let figures = match bench::measure(false) {
-        Ok(figures) => figures,
-        Err(error) => {
-            return vec![Row::not_measured(
-                "speed against helm",
-                "10×",
-                RowKind::Performance,
-                &error,
-            )];
-        }
-    };
-    figures
-        .iter()
-        .map(|figure| Row::fast(&figure.name, figure.text(), &figure.goal(), figure.met()))
-        .collect()
 }
 
 fn hostile_rows() -> Vec<Row> {

@@ -59,7 +59,8 @@ impl Head {
             strict: false,
             budget: budget(),
         };
-        let value = mainstay_yaml::parse_with(document, &options).map_err(|error| HeadError {
+        let wanted = |key: &str| folded(key, FIELDS).is_some();
+        let value = mainstay_yaml::parse_entries(document, wanted, &options).map_err(|error| HeadError {
             text: error.to_string(),
             at: Some(error.at),
         })?;
@@ -77,7 +78,7 @@ impl Head {
     fn fill(&mut self, map: &Map) -> Result<(), HeadError> {
         let mut first = None;
         for (key, value) in map {
-            let result = match folded(key, &["apiVersion", "kind", "metadata"]) {
+            let result = match folded(key, FIELDS) {
                 Some("apiVersion") => string(value, &mut self.api_version, "SimpleHead.apiVersion"),
                 Some("kind") => string(value, &mut self.kind, "SimpleHead.kind"),
                 Some(_) => self.fill_metadata(value),
@@ -133,6 +134,9 @@ impl Head {
         first.map_or(Ok(()), Err)
     }
 }
+
+/// The fields of a head.
+const FIELDS: &[&str] = &["apiVersion", "kind", "metadata"];
 
 const METADATA: &str = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 

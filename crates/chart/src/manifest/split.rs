@@ -79,7 +79,11 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
 
 /// Go's `strings.TrimSpace`.
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
-    let mut text = trim_start(text);
+    trim_end(trim_start(text))
+}
+
+/// Go's `strings.TrimRightFunc` with `unicode.IsSpace`.
+pub(crate) fn trim_end(mut text: &[u8]) -> &[u8] {
     while let Some(shorter) = without_last_space(text) {
         text = shorter;
     }

@@ -59,7 +59,7 @@ impl Failures<'_> {
         self.renderables
             .iter()
             .find(|renderable| renderable.path == path)
-            .map(|renderable| renderable.text)
+            .map(|renderable| &**renderable.text)
     }
 }
 

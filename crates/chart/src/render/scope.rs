@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mainstay_template::{Map, MapType, Str, Value};
 
@@ -19,7 +20,7 @@ pub(super) struct Renderable<'a> {
     /// `chart/charts/sub/templates`.
     pub(super) base_path: String,
     /// Template text.
-    pub(super) text: &'a [u8],
+    pub(super) text: &'a Arc<[u8]>,
     /// The root object of its chart.
     pub(super) scope: Map,
 }

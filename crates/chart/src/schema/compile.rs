@@ -2,13 +2,14 @@
 //! to the built-in metaschemas.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use mainstay_sprig::Regex;
 use mainstay_yaml::{Map, Value};
 
 use super::LOCATION;
 use super::check::{CheckError, check};
-use super::document::{Document, location};
+use super::document::{Document, location, lookup};
 use super::draft::Draft;
 use super::error::{LoadError, SchemaError};
 use super::format::Format;
@@ -19,8 +20,12 @@ use super::url::{join, scheme, split};
 use crate::warning::Warning;
 
 /// Compiles the schema of a chart.
-pub(super) fn compile(schema: Value, warnings: &mut Vec<Warning>) -> Result<Compiled, SchemaError> {
-    let mut compiler = Compiler::new(warnings, false);
+pub(super) fn compile(
+    schema: Value,
+    metaschemas: &mut Metaschemas,
+    warnings: &mut Vec<Warning>,
+) -> Result<Compiled, SchemaError> {
+    let mut compiler = Compiler::new(metaschemas, warnings, false);
     compiler.add(LOCATION, schema)?;
     compiler.run(LOCATION)
 }
@@ -37,9 +42,25 @@ pub(super) fn load_error(url: &str) -> SchemaError {
     }
 }
 
+/// The compiled metaschemas that were needed so far.
+#[derive(Default)]
+pub(super) struct Metaschemas(BTreeMap<Draft, Rc<Compiled>>);
+
+impl Metaschemas {
+    fn get(&mut self, draft: Draft) -> Result<Rc<Compiled>, SchemaError> {
+        if let Some(known) = self.0.get(&draft) {
+            return Ok(Rc::clone(known));
+        }
+        let compiled = Rc::new(compile_meta(draft)?);
+        self.0.insert(draft, Rc::clone(&compiled));
+        Ok(compiled)
+    }
+}
+
 fn compile_meta(draft: Draft) -> Result<Compiled, SchemaError> {
-    let mut ignored = Vec::new();
-    let mut compiler = Compiler::new(&mut ignored, true);
+    // A metaschema refers to itself only.
+    let (mut none, mut ignored) = (Metaschemas::default(), Vec::new());
+    let mut compiler = Compiler::new(&mut none, &mut ignored, true);
     compiler
         .documents
         .insert(draft.url().into(), meta_document(draft)?);
@@ -61,6 +82,7 @@ struct Compiler<'w> {
     /// URL and pointer of each node.
     locations: Vec<(String, String)>,
     by_location: BTreeMap<(String, String), NodeId>,
+    metaschemas: &'w mut Metaschemas,
     warnings: &'w mut Vec<Warning>,
     /// Whether formats are checked in all drafts, as in metaschemas.
     assert_formats: bool,
@@ -80,13 +102,14 @@ struct Current<'a> {
     draft: Draft,
 }
 
-impl Compiler<'_> {
-    fn new(warnings: &mut Vec<Warning>, assert_formats: bool) -> Compiler<'_> {
-        Compiler {
+impl<'w> Compiler<'w> {
+    fn new(metaschemas: &'w mut Metaschemas, warnings: &'w mut Vec<Warning>, assert_formats: bool) -> Self {
+        Self {
             documents: BTreeMap::new(),
             nodes: Vec::new(),
             locations: Vec::new(),
             by_location: BTreeMap::new(),
+            metaschemas,
             warnings,
             assert_formats,
             pattern_bytes: 0,
@@ -109,7 +132,7 @@ impl Compiler<'_> {
     /// Adds a document after validating it against its metaschema.
     fn add(&mut self, url: &str, schema: Value) -> Result<(), SchemaError> {
         let document = Document::new(url, schema)?;
-        check_metaschema(&document, url, "")?;
+        check_metaschema(&document, url, "", self.metaschemas)?;
         self.documents.insert(url.into(), document);
         Ok(())
     }
@@ -133,7 +156,8 @@ impl Compiler<'_> {
             return *known;
         }
         let id = self.nodes.len();
-        self.nodes.push(Node::new(location(url, pointer)));
+        // Replaced when the schema is compiled.
+        self.nodes.push(Node::new(String::new()));
         self.locations.push(key.clone());
         self.by_location.insert(key, id);
         id
@@ -142,9 +166,10 @@ impl Compiler<'_> {
     fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), SchemaError> {
         let document = self.documents.get_mut(url).ok_or_else(|| load_error(url))?;
         if document.visit(pointer)? && Draft::from_url(url).is_none() {
-            check_metaschema(document, url, pointer)?;
+            check_metaschema(document, url, pointer, self.metaschemas)?;
         }
-        let value = document.lookup(pointer)?.clone();
+        let root = Rc::clone(&document.value);
+        let value = lookup(&root, url, pointer)?;
         let resource = document.resource(pointer);
         let mut node = Node::new(location(url, pointer));
         node.draft = resource.draft;
@@ -156,7 +181,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        match &value {
+        match value {
             Value::Bool(always) => node.always = Some(*always),
             Value::Map(map) if map.is_empty() => node.always = Some(true),
             Value::Map(map) => {
@@ -397,13 +422,18 @@ impl Compiler<'_> {
 }
 
 /// Validates the schema at `pointer` against the metaschema of its draft.
-fn check_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), SchemaError> {
+fn check_metaschema(
+    document: &Document,
+    url: &str,
+    pointer: &str,
+    metaschemas: &mut Metaschemas,
+) -> Result<(), SchemaError> {
     let draft = if pointer.is_empty() {
         document.draft()
     } else {
         document.resource(pointer).draft
     };
-    let meta = compile_meta(draft)?;
+    let meta = metaschemas.get(draft)?;
     match check(&meta, meta.root, document.lookup(pointer)?) {
         Ok(()) => Ok(()),
         Err(CheckError::TooManySteps) => Err(SchemaError::TooManySteps),

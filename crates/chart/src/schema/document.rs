@@ -55,12 +55,13 @@ impl Document {
         if self.seen.contains(pointer) {
             return Ok(false);
         }
-        let value = self.lookup(pointer)?.clone();
+        let root = Rc::clone(&self.value);
+        let value = lookup(&root, &self.url, pointer)?;
         let (id, draft) = {
             let resource = self.resource(pointer);
             (resource.id.clone(), resource.draft)
         };
-        self.collect(&value, &id, pointer, draft)?;
+        self.collect(value, &id, pointer, draft)?;
         Ok(true)
     }
 
@@ -231,19 +232,23 @@ impl Document {
 
     /// Returns the value at `pointer`.
     pub(super) fn lookup(&self, pointer: &str) -> Result<&Value, SchemaError> {
-        let mut value = &*self.value;
-        for token in pointer.split('/').skip(1) {
-            let token =
-                unescape(token).ok_or_else(|| SchemaError::InvalidPointer(location(&self.url, pointer)))?;
-            let next = match value {
-                Value::Map(map) => map.get(&token),
-                Value::List(items) => token.parse().ok().and_then(|at: usize| items.get(at)),
-                _ => None,
-            };
-            value = next.ok_or_else(|| SchemaError::UnknownPointer(location(&self.url, pointer)))?;
-        }
-        Ok(value)
+        lookup(&self.value, &self.url, pointer)
     }
+}
+
+/// Returns the value at `pointer` in `root`, the document at `url`.
+pub(super) fn lookup<'v>(root: &'v Value, url: &str, pointer: &str) -> Result<&'v Value, SchemaError> {
+    let mut value = root;
+    for token in pointer.split('/').skip(1) {
+        let token = unescape(token).ok_or_else(|| SchemaError::InvalidPointer(location(url, pointer)))?;
+        let next = match value {
+            Value::Map(map) => map.get(&token),
+            Value::List(items) => token.parse().ok().and_then(|at: usize| items.get(at)),
+            _ => None,
+        };
+        value = next.ok_or_else(|| SchemaError::UnknownPointer(location(url, pointer)))?;
+    }
+    Ok(value)
 }
 
 /// Formats a URL with a pointer for messages.

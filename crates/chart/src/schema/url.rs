@@ -78,6 +78,10 @@ fn without_dots(path: &str) -> String {
 
 /// Escapes a fragment for messages, segment by segment.
 pub(super) fn encode(fragment: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~$".contains(&byte);
+    if fragment.bytes().all(is_plain) {
+        return fragment.to_owned();
+    }
     let segments: Vec<String> = fragment.split('/').map(path_escape).collect();
     segments.join("/")
 }
@@ -97,5 +101,13 @@ mod tests {
         check("http://a/b/c", "urn:x:y", "urn:x:y");
         assert_eq!(split("a#b%20c").unwrap(), ("a", "b c".into()));
         assert!(split("a#%zz").is_err());
+    }
+
+    #[test]
+    fn fragments_are_escaped_by_segment() {
+        let check = |fragment: &str, expected: &str| assert_eq!(encode(fragment), expected);
+        check("/$defs/a_b-c.d~1", "/$defs/a_b-c.d~1");
+        check("/a b/%", "/a%20b/%25");
+        check("/é", "/%C3%A9");
     }
 }

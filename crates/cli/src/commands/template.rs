@@ -8,13 +8,13 @@ mod output_dir;
 mod post_render;
 mod values;
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release, RenderEnvironment,
-    RenderOptions, Request, Warning, load_files, load_path, template, template_files,
+    Capabilities, ChartError, Dialect, File, KubeVersion, Loaded, PrintOptions, Release, RenderEnvironment,
+    RenderOptions, Request, Warning, load_files, load_path, template, template_files, write_template,
 };
 
 pub(crate) use args::Args;
@@ -160,22 +160,16 @@ fn not_found(chart: &str) -> String {
 fn write_text(
     loaded: &Loaded,
     request: &Request,
-    mut program: Option<Program>,
+    program: Option<Program>,
     args: &Args,
 ) -> Result<(), CliError> {
     let dialect = request.render.dialect;
-    let mut post_render = |stream: Vec<u8>| match &mut program {
-        Some(program) => program.run(stream),
-        None => Ok(stream),
+    let result = match program {
+        Some(program) => post_rendered(loaded, request, program),
+        None => streamed(loaded, request),
     };
-    let wanted = !args.output.post_renderer.is_empty();
-    let environment = RenderEnvironment {
-        host: &mut SystemHost,
-        warn: &mut |warning| warn(warning, dialect),
-        post_renderer: if wanted { Some(&mut post_render) } else { None },
-    };
-    match template(loaded, request, environment) {
-        Ok(output) => print(&output.text),
+    match result {
+        Ok(written) => written,
         Err(error) if error.is_from_render() => {
             if args.output.debug {
                 print(error.rendered())?;
@@ -190,6 +184,42 @@ fn write_text(
         )),
     }
 }
+
+/// Renders and writes the text of stdout through a buffer; the inner result is that of writing.
+fn streamed(loaded: &Loaded, request: &Request) -> Result<Result<(), CliError>, ChartError> {
+    let dialect = request.render.dialect;
+    let environment = RenderEnvironment {
+        host: &mut SystemHost,
+        warn: &mut |warning| warn(warning, dialect),
+        post_renderer: None,
+    };
+    let mut stdout = BufWriter::with_capacity(WRITE_BUFFER, std::io::stdout().lock());
+    let mut written = Ok(());
+    write_template(loaded, request, environment, &mut |piece| {
+        if written.is_ok() {
+            written = stdout.write_all(piece);
+        }
+    })?;
+    Ok(written.and_then(|()| stdout.flush()).map_err(CliError::from))
+}
+
+fn post_rendered(
+    loaded: &Loaded,
+    request: &Request,
+    mut program: Program,
+) -> Result<Result<(), CliError>, ChartError> {
+    let dialect = request.render.dialect;
+    let environment = RenderEnvironment {
+        host: &mut SystemHost,
+        warn: &mut |warning| warn(warning, dialect),
+        post_renderer: Some(&mut |stream| program.run(stream)),
+    };
+    let output = template(loaded, request, environment)?;
+    Ok(print(&output.text))
+}
+
+/// Size of the buffer before stdout.
+const WRITE_BUFFER: usize = 64 << 10;
 
 fn write_files(directory: &Path, loaded: &Loaded, request: &Request, args: &Args) -> Result<(), CliError> {
     let dialect = request.render.dialect;

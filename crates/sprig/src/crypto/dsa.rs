@@ -6,7 +6,7 @@ use num_bigint::BigUint;
 
 use super::der::{self, Reader, SEQUENCE};
 use super::drbg::Stream;
-use super::rsa::prime;
+use super::prime::prime;
 
 const PRIME_BITS: u32 = 2_048;
 const ORDER_BITS: u32 = 256;

@@ -1,15 +1,13 @@
 //! RSA keys in PKCS #1 format. For offline use only: the arithmetic is not constant-time, which cannot be
 //! observed through a rendered manifest.
 
-use crypto_bigint::BoxedUint;
-use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
-use crypto_primes::{Flavor, is_prime, sieve_and_find};
 use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
 
 use super::der::{self, Reader, SEQUENCE};
 use super::drbg::Stream;
 use super::error::CreateError;
+use super::prime::prime;
 
 /// Maximum size of a modulus in bits; larger ones would take too long.
 const MAX_BITS: u64 = 16_384;
@@ -161,12 +159,4 @@ impl RsaKey {
         let difference = (by_p + p - &by_q % p) % p;
         by_q + difference * inverse % p * q
     }
-}
-
-/// Generates a prime of exactly `bits` bits with the two highest bits set, so that a product of two has twice
-/// as many.
-pub(super) fn prime(bits: u32, stream: &mut Stream) -> Option<BigUint> {
-    let sieve = SmallFactorsSieveFactory::<BoxedUint>::new(Flavor::Any, bits, SetBits::TwoMsb).ok()?;
-    let found = sieve_and_find(stream, sieve, |_, candidate| is_prime(Flavor::Any, candidate)).ok()??;
-    Some(BigUint::from_bytes_be(&found.to_be_bytes()))
 }

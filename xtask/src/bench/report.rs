@@ -1,0 +1,150 @@
+//! The result of a bench: stored as JSON, printed as a table, and written as a page of the documentation.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use mainstay_testkit::repository_root;
+use serde::{Deserialize, Serialize};
+
+use super::figure::Figure;
+use super::machine::Machine;
+
+/// Headings of the table.
+pub(crate) const HEADINGS: &[&str] = &[
+    "input", "quantity", "mainstay", "peer", "ratio", "goal", "outcome",
+];
+
+/// Everything that one bench measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The machine.
+    pub(crate) machine: Machine,
+    /// Number of runs of each program.
+    pub(crate) runs: usize,
+    /// The figures.
+    pub(crate) figures: Vec<Figure>,
+    /// Inputs for which both programs printed the same bytes.
+    pub(crate) identical: Vec<String>,
+    /// Inputs for which they did not.
+    pub(crate) different: Vec<String>,
+}
+
+impl Report {
+    /// Writes `target/bench.json`.
+    pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
+        let path = repository_root().join("target/bench.json");
+        write(&path, &serde_json::to_string_pretty(self)?)?;
+        Ok(path)
+    }
+
+    /// Writes the page of the documentation.
+    pub(crate) fn store_page(&self) -> anyhow::Result<PathBuf> {
+        let path = page_path();
+        write(&path, &self.page())?;
+        Ok(path)
+    }
+
+    /// Returns one row of cells per figure.
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
+        let row = |figure: &Figure| {
+            vec![
+                figure.subject.clone(),
+                figure.quantity.clone(),
+                figure.ours(),
+                figure.theirs(),
+                figure.shown_ratio(),
+                figure.goal.to_string(),
+                figure.outcome().to_owned(),
+            ]
+        };
+        self.figures.iter().map(row).collect()
+    }
+
+    /// Returns the page: a fixed text around the measured table.
+    pub(crate) fn page(&self) -> String {
+        let mut out = String::from(INTRODUCTION);
+        out.push_str("\n## Machine\n\n");
+        let (machine, method) = match self.figures.as_slice() {
+            [] => (NOT_MEASURED.to_owned(), String::new()),
+            _ => (self.machine.text(), format!("{}\n\n", self.method())),
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{machine}\n\n{method}## Figures\n\n");
+        out.push_str(&markdown_row(HEADINGS.iter().map(ToString::to_string)));
+        out.push_str(&markdown_row(HEADINGS.iter().map(|_| "---".to_owned())));
+        for row in self.rows() {
+            out.push_str(&markdown_row(row.into_iter()));
+        }
+        out
+    }
+
+    fn method(&self) -> String {
+        format!(
+            "Every figure is the median of {} runs, with the tenth and the ninetieth percentile in parentheses; runs of both programs \
+             alternate. The output of {} of {} inputs was compared and is byte-identical.",
+            self.runs,
+            self.identical.len(),
+            self.identical.len() + self.different.len()
+        )
+    }
+}
+
+/// Returns the path of the generated page.
+pub(crate) fn page_path() -> PathBuf {
+    repository_root().join("docs/performance.md")
+}
+
+fn markdown_row(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<_> = cells.map(|cell| cell.replace('|', "\\|")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+/// The text in place of the machine while the page has no figures.
+const NOT_MEASURED: &str = "No figures are stored. `cargo xtask bench` on an idle machine writes them.";
+
+/// The part of the page that does not depend on the figures.
+const INTRODUCTION: &str = "# Performance
+
+This page is written by `cargo xtask bench`, which measures Mainstay and the peer alternately in one run and stores the figures in
+`target/bench.json`. `cargo xtask prove speed` compares them with their goals.
+
+The charts are generated, except istiod and the parts of the umbrella charts, which are embedded charts: they have the shapes of public charts
+with content of our own. *Whole process* is `mainstay template` beside `helm template` (Helm 4), output discarded; *in process* is the engine alone,
+values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. Charts with certificates have random
+content; their output is compared without it.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Headings and headers of tables: the structure of a page.
+    fn structure(page: &str) -> Vec<&str> {
+        let is_structure = |line: &&str| line.starts_with('#') || line.starts_with("| input");
+        page.lines().filter(is_structure).collect()
+    }
+
+    #[test]
+    fn the_stored_page_has_the_structure_that_the_bench_writes() {
+        let empty = Report {
+            machine: Machine::default(),
+            runs: 20,
+            figures: Vec::new(),
+            identical: Vec::new(),
+            different: Vec::new(),
+        };
+        let stored = fs::read_to_string(page_path()).unwrap_or_default();
+        let written = empty.page();
+        assert_eq!(structure(&stored), structure(&written), "run `cargo xtask bench`");
+        assert!(stored.starts_with(INTRODUCTION), "run `cargo xtask bench`");
+    }
+}

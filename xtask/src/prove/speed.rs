@@ -1,0 +1,46 @@
+//! Proof of speed: every figure of the bench with its goal, and equal output of the measured charts.
+
+use super::row::{Row, RowKind};
+use crate::bench::{self, Figure, Report};
+
+/// Runs of each program.
+const RUNS: usize = 20;
+
+/// Returns all rows.
+pub(super) fn rows() -> Vec<Row> {
+    match bench::measure(RUNS, "") {
+        Ok(report) => report_rows(&report),
+        Err(error) => vec![Row::not_measured(CLAIM, GOAL, RowKind::Correctness, &error)],
+    }
+}
+
+const CLAIM: &str = "output of the measured charts";
+const GOAL: &str = "byte-identical to helm";
+
+fn report_rows(report: &Report) -> Vec<Row> {
+    println!("{}", report.machine.text());
+    if let Err(error) = report.store() {
+        println!("cannot store the figures: {error:#}");
+    }
+    let mut rows = vec![parity_row(report)];
+    rows.extend(report.figures.iter().map(figure_row));
+    rows
+}
+
+fn parity_row(report: &Report) -> Row {
+    let (identical, different) = (report.identical.len(), report.different.len());
+    let mut figure = format!("{identical} of {} identical", identical + different);
+    if different > 0 {
+        figure = format!("{figure}; different: {}", report.different.join(", "));
+    }
+    Row::correct(CLAIM, figure, GOAL, different == 0 && identical > 0)
+}
+
+fn figure_row(figure: &Figure) -> Row {
+    Row::fast(
+        &figure.name(),
+        figure.text(),
+        &figure.goal.to_string(),
+        figure.met(),
+    )
+}
