@@ -267,7 +267,9 @@ mod tests {
             let mut text = Vec::new();
             let mut write = |piece: &[u8]| text.extend_from_slice(piece);
             let mut trimmed = Trimmed::new(&mut write);
-            pieces.iter().for_each(|piece| trimmed.push(piece.as_bytes()));
+            for piece in pieces {
+                trimmed.push(piece.as_bytes());
+            }
             trimmed.finish();
             assert_eq!(text, finish(pieces.concat().into_bytes()), "{pieces:?}");
         }

@@ -149,7 +149,7 @@ fn add(text: &mut String, random: &mut Random, parts: &[&str]) {
 
 fn text(random: &mut Random) -> String {
     let mut text = String::new();
-    for _ in 0..1 + random.below(9) {
+    for _ in 0..=random.below(9) {
         add(&mut text, random, INDENTS);
         add(&mut text, random, HEADS);
         add(&mut text, random, VALUES);
@@ -180,7 +180,7 @@ fn plain_text(random: &mut Random) -> String {
         "", "", "x", "x y", "1", "'x'", "'x", "y'", "|", "|-", ">", "[]", "[a, 'b']", "\"x\"", "x # c", "--a",
     ];
     let mut text = String::from("kind: A\n");
-    for _ in 0..1 + random.below(8) {
+    for _ in 0..=random.below(8) {
         add(&mut text, random, &["", "  ", "  ", "    "]);
         add(&mut text, random, PLAIN_HEADS);
         add(&mut text, random, PLAIN_VALUES);

@@ -115,7 +115,7 @@ mod tests {
         let includes = includes::files();
         let manifests = includes
             .iter()
-            .filter(|(name, _)| name.ends_with(".yaml") && name.starts_with("templates/"));
+            .filter(|(name, _)| name.starts_with("templates/") && !name.contains(".tpl"));
         assert_eq!(manifests.count(), 200);
         let tpl = tpl::files();
         let values = tpl

@@ -13,8 +13,8 @@ use super::Target;
 use super::elf::is_static;
 use crate::build::{Profile, cargo};
 
-/// Stores an address that the start code adjusts as a bit instead of 24 bytes. A static binary adjusts its own
-/// addresses; musl's start code reads this format since 1.2.4.
+/// Stores an address that the start code adjusts as a bit instead of 24 bytes. A static binary adjusts its
+/// own addresses; musl's start code reads this format since 1.2.4.
 const PACKED_RELOCATIONS: &str = "link-arg=-zpack-relative-relocs";
 
 /// Where and for what a binary is built.

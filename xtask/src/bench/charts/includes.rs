@@ -6,8 +6,26 @@ use super::{Files, chart_yaml};
 
 /// Components; each has one template of every kind.
 const COMPONENTS: &[&str] = &[
-    "api", "audit", "auth", "billing", "cache", "catalog", "config", "docs", "events", "export", "gateway",
-    "identity", "index", "ledger", "mail", "metrics", "orders", "search", "store", "web",
+    "api",
+    "audit",
+    "auth",
+    "billing",
+    "cache",
+    "catalog",
+    "config",
+    "docs",
+    "events",
+    "export",
+    "gateway",
+    "identity",
+    "index",
+    "orders-archive",
+    "mail",
+    "metrics",
+    "orders",
+    "search",
+    "store",
+    "web",
 ];
 
 /// Kinds of templates with their text; `@` stands for the component.
