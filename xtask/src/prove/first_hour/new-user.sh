@@ -76,8 +76,12 @@ chart() {
 }
 
 migrated() {
-  [ "$(kubectl get istio default -o jsonpath='{.status.activeRevisionName} {.status.state}')" = 'default-v1-29-1 Healthy' ] &&
-    [ "$(kubectl get istiorevisions --no-headers | wc -l)" -eq 1 ]
+  [ "$(kubectl get istio default -o jsonpath='{.status.activeRevisionName} {.status.state} {.status.workloadMigration.state}')" = 'default-v1-29-1 Healthy Completed' ]
+}
+
+# The upgrade skips this workload by an annotation; the old control plane stays until its owner restarts it.
+restarts_skipped() {
+  kubectl rollout restart -n platform deployment/audit && kubectl rollout status -n platform deployment/audit --timeout=120s
 }
 
 export PATH=$PWD/bin:$PATH
@@ -103,6 +107,8 @@ step 'mainstay migration plan' mainstay migration plan --to v1.29.1
 step 'mainstay rehearse' mainstay rehearse --to v1.29.1 --report upgrade.html
 step 'upgrade' kubectl patch istio default --type=merge -p '{"spec": {"version": "v1.29.1"}}'
 step 'migration is done' eventually migrated
+step 'restart the skipped workload' restarts_skipped
+step 'old revision is deleted' kubectl wait --for=delete istiorevision/default-v1-28-2 --timeout=120s
 step 'mainstay migration status' mainstay migration status
 
 export KUBECONFIG=$PWD/kubeconfig-adopt
