@@ -1,8 +1,8 @@
 //! Single entries of a long document: the root map's entries are found line by line, and only the wanted ones
 //! are decoded.
 //!
-//! *Invariant:* the scan by lines accepts only texts that the decoder accepts, too. It knows the common layout
-//! (block maps and lists, scalars of all styles); every other text is decoded as a whole.
+//! *Invariant:* the scan by lines accepts only texts that the decoder accepts, too. It knows the common
+//! layout (block maps and lists, scalars of all styles); every other text is decoded as a whole.
 
 mod lines;
 mod scalar;

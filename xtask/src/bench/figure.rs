@@ -32,7 +32,7 @@ impl Sample {
 
     fn shown(self, unit: &str) -> String {
         let Self { median, p10, p90 } = self;
-        if p10 == p90 {
+        if p10.total_cmp(&p90).is_eq() {
             return format!("{} {unit}", rounded(median));
         }
         format!("{} {unit} ({}–{})", rounded(median), rounded(p10), rounded(p90))

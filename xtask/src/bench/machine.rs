@@ -113,8 +113,8 @@ mod tests {
     fn the_kernel_describes_the_machine() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: A B\n"), "A B");
         assert_eq!(processor(""), "unknown processor");
-        assert_eq!(load("1.25 0.50 0.10 2/300 1\n"), 1.25);
-        assert_eq!(load(""), 0.0);
+        assert_eq!(load("1.25 0.50 0.10 2/300 1\n").to_string(), "1.25");
+        assert_eq!(load("").to_string(), "0");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Fermat's test to the base 2, which rejects nearly all composites at the cost of one modular power: squarings
-//! in Montgomery form, and doublings.
+//! Fermat's test to the base 2, which rejects nearly all composites at the cost of one modular power:
+//! squarings in Montgomery form, and doublings.
 
-/// Whether 2^(n-1) ≡ 1 modulo n, the odd number in `bytes` with `WORDS` words of 64 bits and its highest bit set.
-/// Other numbers do not pass.
+/// Whether 2^(n-1) ≡ 1 modulo n, the odd number in `bytes` with `WORDS` words of 64 bits and its highest bit
+/// set. Other numbers do not pass.
 pub(super) fn passes_fermat_test<const WORDS: usize>(bytes: &[u8]) -> bool {
     let Some(modulus) = Modulus::<WORDS>::from_bytes(bytes) else {
         return false;

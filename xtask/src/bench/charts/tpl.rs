@@ -1,5 +1,5 @@
-//! A chart with 5,000 lines of values, most of which are templates that `tpl` renders, as charts with a common
-//! library do.
+//! A chart with 5,000 lines of values, most of which are templates that `tpl` renders, as charts with a
+//! common library do.
 
 use std::fmt::Write as _;
 
