@@ -23,21 +23,17 @@ const MAX_KEY: usize = 1_000;
 /// Splits `content` into a key and the text after its colon; `None` if there is no key of a known form.
 #[inline]
 pub(super) fn split_key(content: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (key, after) = match content.first()? {
-        quote @ (b'"' | b'\'') => {
-            let end = 1 + memchr::memchr(*quote, content.get(1..)?)?;
-            let key = content.get(1..end)?;
-            let after = content.get(end + 1..)?;
-            (!key.contains(&b'\\')).then_some((key, after))?
-        }
-        _ => {
-            let end = content.iter().position(|byte| !is_key_byte(*byte))?;
-            let key = content.get(..end)?;
-            let plain = key
-                .first()
-                .is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'_');
-            (plain && !is_null(key)).then_some((key, content.get(end..)?))?
-        }
+    let first = content.first()?;
+    let (key, after) = if let quote @ (b'"' | b'\'') = first {
+        let end = 1 + memchr::memchr(*quote, content.get(1..)?)?;
+        let key = content.get(1..end)?;
+        let after = content.get(end + 1..)?;
+        (!key.contains(&b'\\')).then_some((key, after))?
+    } else {
+        let end = content.iter().position(|byte| !is_key_byte(*byte))?;
+        let key = content.get(..end)?;
+        let plain = first.is_ascii_alphanumeric() || *first == b'_';
+        (plain && !is_null(key)).then_some((key, content.get(end..)?))?
     };
     let after = after.strip_prefix(b":")?;
     let separated = after.first().is_none_or(|byte| *byte == b' ');

@@ -94,7 +94,7 @@ impl<'a> Scan<'a, '_> {
             return Some(());
         }
         if self.state == State::Plain && self.open.last().is_some_and(|level| indent > level.indent) {
-            self.state = self.continued(content)?;
+            self.state = continued(content)?;
             return Some(());
         }
         self.close(indent);
@@ -102,14 +102,6 @@ impl<'a> Scan<'a, '_> {
             self.start_entry(line)?;
         }
         self.node(indent, content)
-    }
-
-    /// Returns the state after a further line of a plain scalar.
-    fn continued(&self, content: &[u8]) -> Option<State> {
-        Some(match scalar::plain(content)? {
-            Form::Complete => State::Complete,
-            _ => State::Plain,
-        })
     }
 
     /// Closes the levels that are indented further than `indent`.
@@ -151,18 +143,14 @@ impl<'a> Scan<'a, '_> {
                 return Some(());
             }
         }
-        match scalar::split_key(content) {
-            Some((_, after)) => {
-                self.key(column)?;
-                let value = after.get(spaces(after)..).unwrap_or_default();
-                self.value(value)
-            }
-            None => {
-                let parent = self.open.last()?;
-                (self.state == State::Expected && column > parent.indent).then_some(())?;
-                self.value(content)
-            }
+        if let Some((_, after)) = scalar::split_key(content) {
+            self.key(column)?;
+            let value = after.get(spaces(after)..).unwrap_or_default();
+            return self.value(value);
         }
+        let parent = self.open.last()?;
+        (self.state == State::Expected && column > parent.indent).then_some(())?;
+        self.value(content)
     }
 
     /// Scans the dash of a list's item.
@@ -268,4 +256,12 @@ impl<'a> Scan<'a, '_> {
 
 fn is_dash(content: &[u8]) -> bool {
     matches!(content, [b'-'] | [b'-', b' ', ..])
+}
+
+/// Returns the state after a further line of a plain scalar.
+fn continued(content: &[u8]) -> Option<State> {
+    Some(match scalar::plain(content)? {
+        Form::Complete => State::Complete,
+        _ => State::Plain,
+    })
 }
