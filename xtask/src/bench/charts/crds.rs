@@ -1,4 +1,4 @@
-//! A chart of custom resource definitions, as operators ship them: long OpenAPI schemas with descriptions,
+//! A chart of custom resource definitions, as operators ship them: long schemas with descriptions,
 //! and a few template actions in the head of each file.
 
 use std::fmt::Write as _;
