@@ -23,7 +23,8 @@ const MAX_KEY: usize = 1_000;
 /// Splits `content` into a key and the text after its colon; `None` if there is no key of a known form.
 #[inline]
 pub(super) fn split_key(content: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (key, after) = if let quote @ (b'"' | b'\'') = content.first()? {
+    let first = content.first()?;
+    let (key, after) = if let quote @ (b'"' | b'\'') = first {
         let end = 1 + memchr::memchr(*quote, content.get(1..)?)?;
         let key = content.get(1..end)?;
         let after = content.get(end + 1..)?;
@@ -31,9 +32,7 @@ pub(super) fn split_key(content: &[u8]) -> Option<(&[u8], &[u8])> {
     } else {
         let end = content.iter().position(|byte| !is_key_byte(*byte))?;
         let key = content.get(..end)?;
-        let plain = key
-            .first()
-            .is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'_');
+        let plain = first.is_ascii_alphanumeric() || *first == b'_';
         (plain && !is_null(key)).then_some((key, content.get(end..)?))?
     };
     let after = after.strip_prefix(b":")?;

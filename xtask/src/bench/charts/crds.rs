@@ -1,5 +1,5 @@
-//! A chart of custom resource definitions, as operators ship them: long schemas with descriptions, and
-//! a few template actions in the head of each file.
+//! A chart of custom resource definitions, as operators ship them: long schemas with descriptions,
+//! and a few template actions in the head of each file.
 
 use std::fmt::Write as _;
 
