@@ -456,6 +456,11 @@ async fn install_chart(cluster: &Cluster) -> Client {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    // No process of the operator serves it here.
+    let webhook =
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mainstay-istio-operator";
+    let request = Request::delete(webhook).body(Vec::new()).unwrap();
+    admin.request::<Value>(request).await.unwrap();
     let text = std::fs::read_to_string(cluster.kubeconfig("admin")).unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&text).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
