@@ -61,7 +61,8 @@ fn provide_all(groups: Vec<Vec<&str>>) -> anyhow::Result<()> {
     })
 }
 
-/// Builds or fetches one peer and prints its path and duration; the first binary of a Go module takes minutes.
+/// Builds or fetches one peer and prints its path and duration. The first binary of a Go module takes
+/// minutes.
 fn provide(name: &str) -> anyhow::Result<()> {
     println!("peers: {name}");
     let begin = Instant::now();

@@ -1,5 +1,5 @@
-//! Adoptions on a real API server: objects installed by the real Helm 3, Helm 4 and istioctl get new owners, no
-//! pod template changes, and every adoption can be undone.
+//! Adoptions on a real API server: objects installed by the real Helm 3, Helm 4 and istioctl get new owners,
+//! no pod template changes, and every adoption can be undone.
 
 #![allow(
     clippy::unwrap_used,

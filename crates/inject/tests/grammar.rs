@@ -1,5 +1,5 @@
-//! The proxy's configuration language: parses every line of `grammar/vectors.txt` and compares the result with
-//! the expected one.
+//! The proxy's configuration language: parses every line of `grammar/vectors.txt` and compares the result
+//! with the expected one.
 //!
 //! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as the parsed value and,
 //! after ` ! `, each error as `START..END CODE: MESSAGE`.

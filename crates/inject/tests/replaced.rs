@@ -1,5 +1,5 @@
-//! Init containers in flow lists that have the names of injected ones are replaced, stored in the undo record,
-//! and restored.
+//! Init containers in flow lists that have the names of injected ones are replaced, stored in the undo
+//! record, and restored.
 
 // Tests may panic.
 #![allow(

@@ -54,7 +54,8 @@ impl Open {
 
     /// Fails if the page is wider than its window or has console errors.
     fn check_layout_and_console(&mut self) {
-        let widths = self.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
+        let widths =
+            self.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
         assert_eq!(widths[0], widths[1], "the page is wider than its window");
         assert_eq!(self.browser.console_errors(), Vec::<Value>::new());
     }
@@ -133,7 +134,10 @@ fn every_bar_is_visible_in_light_and_dark_mode() {
         );
         let moved = colours(&mut page, &picture, ".gantt .bar.migrated");
         let green = moved.iter().filter(|colour| is_green(**colour)).count();
-        assert!(green > moved.len() * 8 / 10, "{name}: migrated bars must be solid: {green}");
+        assert!(
+            green > moved.len() * 8 / 10,
+            "{name}: migrated bars must be solid: {green}"
+        );
         let gap = colours(&mut page, &picture, "#services .gap");
         assert!(
             gap.iter().any(|colour| is_red(*colour)),
@@ -212,7 +216,11 @@ fn the_page_fits_phones_and_paper() {
             let open = page.count_visible("#changes pre");
             assert_eq!(open, 2, "{name}: collapsed sections must be printed");
         } else {
-            assert_eq!(page.count_visible("#changes pre"), 0, "{name}: collapsed content is visible");
+            assert_eq!(
+                page.count_visible("#changes pre"),
+                0,
+                "{name}: collapsed content is visible"
+            );
         }
     }
 }
@@ -274,7 +282,9 @@ fn names_from_the_cluster_are_never_executed_or_loaded() {
     }
     // The content security policy blocks scripts even without escaping.
     let mut page = open(&Report::sample(), View::default());
-    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')");
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')",
+    );
     assert_eq!(page.evaluate("typeof window.owned"), "undefined");
     assert!(!page.browser.console_errors().is_empty());
 }
@@ -323,7 +333,11 @@ fn ten_thousand_workloads_are_shown_in_collapsed_groups() {
         1,
         "one group contains the failure"
     );
-    assert_eq!(page.count_visible("details.group .bar"), 0, "collapsed groups must be hidden");
+    assert_eq!(
+        page.count_visible("details.group .bar"),
+        0,
+        "collapsed groups must be hidden"
+    );
     page.evaluate("[...document.querySelectorAll('details.group')].find(it => it.textContent.includes('workload-04321')).open = true");
     assert_eq!(page.count_visible("details.group .bar.failed"), 1);
     assert!(page.count_visible("details.group .bar") <= 300);

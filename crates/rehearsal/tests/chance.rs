@@ -66,15 +66,24 @@ fn without_times(mut report: Report) -> Report {
 #[test]
 fn the_same_seed_produces_the_same_bytes() {
     let objects = without_observed_readiness(many(60));
-    assert_eq!(bytes(&rehearse_with_seed(&objects, 7)), bytes(&rehearse_with_seed(&objects, 7)));
+    assert_eq!(
+        bytes(&rehearse_with_seed(&objects, 7)),
+        bytes(&rehearse_with_seed(&objects, 7))
+    );
 }
 
 #[test]
 fn another_seed_changes_only_times_that_were_not_observed() {
     let drawn = without_observed_readiness(many(60));
     let (one, other) = (rehearse_with_seed(&drawn, 1), rehearse_with_seed(&drawn, 2));
-    assert_ne!(one.workloads, other.workloads, "readiness times must depend on the seed");
-    assert_eq!(without_status(without_times(one)), without_status(without_times(other)));
+    assert_ne!(
+        one.workloads, other.workloads,
+        "readiness times must depend on the seed"
+    );
+    assert_eq!(
+        without_status(without_times(one)),
+        without_status(without_times(other))
+    );
     // All pods have the same observed readiness time, so the seed has no effect.
     let observed = many(60);
     let (one, other) = (rehearse_with_seed(&observed, 1), rehearse_with_seed(&observed, 2));

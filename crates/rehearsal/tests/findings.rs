@@ -205,7 +205,11 @@ fn strategies_that_stop_every_pod_at_once_are_reported() {
         ["Warning Deployment shop/cart: maxUnavailable allows 2 of 2 pods to stop at once"]
     );
     assert_eq!(found(&report, FindingKind::Interruption).len(), 1);
-    assert_eq!(report.outcome, Outcome::Completed, "the upgrade completes nevertheless");
+    assert_eq!(
+        report.outcome,
+        Outcome::Completed,
+        "the upgrade completes nevertheless"
+    );
 }
 
 #[test]

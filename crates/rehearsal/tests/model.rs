@@ -14,7 +14,7 @@ use mainstay_rehearsal::report::{Method, Report};
 use mainstay_sim::Random;
 use serde_json::{Value, json};
 
-use support::{OLD, batched, mixed_workloads, deployment, istio, report, service, snapshot, upgrade};
+use support::{OLD, batched, deployment, istio, mixed_workloads, report, service, snapshot, upgrade};
 
 /// Returns the parts of a report that both methods must agree on. The number of status writes is excluded,
 /// because it depends on how a watch batches events.

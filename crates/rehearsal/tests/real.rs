@@ -257,7 +257,10 @@ async fn a_real_cluster_is_only_read() {
     let missing = found(&half, FindingKind::MissingInput);
     let expected =
         "Info input: cannot read Pod: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
-    assert!(missing.iter().any(|text| text.starts_with(expected)), "{missing:#?}");
+    assert!(
+        missing.iter().any(|text| text.starts_with(expected)),
+        "{missing:#?}"
+    );
     let writes = audit.entries().unwrap();
     let writes = writes
         .iter()

@@ -18,7 +18,7 @@ use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
 use support::many::many;
-use support::{batched, mixed_workloads, istio, report, snapshot, upgrade};
+use support::{batched, istio, mixed_workloads, report, snapshot, upgrade};
 
 /// Contents of a page, collected by one script.
 const SEEN: &str = r"(() => {
@@ -197,7 +197,11 @@ fn a_real_upgrade_of_many_workloads_is_drawn_in_groups_with_every_bar() {
         ..upgrade()
     };
     let report = report(&many(400), &request);
-    assert_eq!(report.method, Method::Calculated, "this many workloads are calculated");
+    assert_eq!(
+        report.method,
+        Method::Calculated,
+        "this many workloads are calculated"
+    );
     let mut page = open(&report);
     let seen = page.seen.clone();
     check_text(&seen, &serde_json::to_value(&report).unwrap());

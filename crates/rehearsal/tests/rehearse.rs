@@ -19,7 +19,8 @@ use mainstay_rehearsal::{RehearsalRequest, Report};
 use serde_json::{Value, json};
 
 use support::{
-    ISTIO, NEW, OLD, batched, mixed_workloads, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
+    ISTIO, NEW, OLD, batched, deployment, found, istio, mixed_workloads, objects, old_mesh, report, snapshot,
+    upgrade,
 };
 
 fn request() -> RehearsalRequest {
@@ -159,7 +160,7 @@ fn reported_writes(report: &Report) -> BTreeMap<String, usize> {
     reported_writes
 }
 
-/// The compare_with_operator as a trace shows it.
+/// Returns the number of writes in a trace by verb and resource.
 fn traced_writes(trace: &[String]) -> BTreeMap<String, usize> {
     let mut traced_writes = BTreeMap::new();
     for line in trace {

@@ -100,10 +100,7 @@ impl ImagePods {
     }
 
     fn command(&self, container: &Value, pod: &Value, home: &Path) -> Result<Command, PodProcessError> {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(home.join("log"))?;
+        let log = File::options().create(true).append(true).open(home.join("log"))?;
         let server = self.access.server.trim_start_matches("https://");
         let address = || PodProcessError::Address(server.to_owned());
         let (host, port) = server.rsplit_once(':').ok_or_else(address)?;
@@ -183,9 +180,7 @@ fn environment(container: &Value, pod: &Value) -> Vec<(String, String)> {
 
 /// Returns the container's readiness probe. A Job has none: nothing listens at the port that is probed.
 fn probe(container: &Value, ip: &str) -> Result<Probe, PodProcessError> {
-    let ip = ip
-        .parse()
-        .map_err(|_| PodProcessError::Address(ip.to_owned()))?;
+    let ip = ip.parse().map_err(|_| PodProcessError::Address(ip.to_owned()))?;
     let get = tree::get(container, &["readinessProbe", "httpGet"]);
     let Some(get) = get else {
         return Ok(Probe::Tcp(SocketAddr::new(ip, 1)));

@@ -42,10 +42,7 @@ impl Istiods {
         let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
         fs::create_dir_all(&home)?;
         let kubeconfig = self.kubeconfig(&pod, &home).await?;
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(home.join("log"))?;
+        let log = File::options().create(true).append(true).open(home.join("log"))?;
         let mut command = Command::new(binary);
         // Certificates are written to paths relative to the working directory.
         command

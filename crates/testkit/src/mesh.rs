@@ -228,7 +228,7 @@ impl Mesh {
         let asked = tokio::task::spawn_blocking(move || {
             running_pod
                 .namespace
-                .inside(|| http::get(address, &path, RESPONSE_TIMEOUT))
+                .inside(|| crate::http::get(address, &path, RESPONSE_TIMEOUT))
         });
         Ok(asked.await.map_err(io::Error::other)??.body)
     }

@@ -59,8 +59,8 @@ impl World {
         world
     }
 
-    /// Waits until `workloads` Deployments are ready and the controllers have observed all changes; returns the
-    /// names and UIDs of all pods and `ReplicaSets`.
+    /// Waits until `workloads` Deployments are ready and the controllers have observed all changes. Returns
+    /// the names and UIDs of all pods and `ReplicaSets`.
     pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
         let begin = std::time::Instant::now();
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release,
-    RenderEnvironment, RenderOptions, Request, Warning, load_files, load_path, template, template_files,
+    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release, RenderEnvironment,
+    RenderOptions, Request, Warning, load_files, load_path, template, template_files,
 };
 
 pub(crate) use args::Args;

@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
 
     /// The record below a key.
     pub(super) fn below(self, key: &str) -> Option<Self> {
-        self.0?.get(key).map(Self::of)
+        self.0?.get(key).map(Self::new)
     }
 
     /// Every owned field.

@@ -1,4 +1,5 @@
 //! Real processes behind pods: command, readiness probe and exit code.
+#![allow(clippy::print_stderr, reason = "a pod's log")]
 
 use std::future::Future;
 use std::io;
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::peer::PeerError;
+use crate::suite::error_chain;
 
 /// A process that is being created, which may need API calls first.
 pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, PodProcessError>> + Send>>;
@@ -133,7 +135,7 @@ impl Running {
             let code = match process.await {
                 Ok(backed) => (backed.0)(channel).await,
                 Err(error) => {
-                    eprintln!("a pod's process was not started: {error:?}");
+                    eprintln!("a pod's process was not started: {}", error_chain(&error));
                     NOT_STARTED
                 }
             };
