@@ -1,5 +1,5 @@
-//! Positions of the items of one long list, and a scalar of the root. Reads events only, so the memory does not depend on the length of
-//! the text, apart from the result.
+//! Positions of the items of one long list, and a scalar of the root. Reads events only, so the memory does
+//! not depend on the length of the text, apart from the result.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
