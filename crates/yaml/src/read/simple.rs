@@ -102,7 +102,7 @@ struct Frame<'a> {
     /// Number of `keys` outside.
     keys: usize,
     /// All keys of a map with many.
-    many: Option<Box<HashSet<&'a [u8]>>>,
+    many: Option<HashSet<&'a [u8]>>,
     value: Value,
 }
 
@@ -204,7 +204,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             let known = self.keys.get(map.keys..).unwrap_or_default();
             let repeated = known.contains(&key);
             if known.len() >= FEW_KEYS {
-                map.many = Some(Box::new(known.iter().copied().chain([key]).collect()));
+                map.many = Some(known.iter().copied().chain([key]).collect());
             }
             self.keys.push(key);
             repeated

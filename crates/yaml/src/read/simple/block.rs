@@ -1,5 +1,10 @@
 //! Block collections, line by line.
 
+#![allow(
+    clippy::option_option,
+    reason = "the outer `None` is a text that is not simple"
+)]
+
 use memchr::memchr;
 
 use super::{Frame, Kind, MAX_DEPTH, Recognizer, Value};

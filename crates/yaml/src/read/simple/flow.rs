@@ -12,7 +12,7 @@ enum Next {
     Separator,
 }
 
-impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
+impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
     /// Recognises a document that consists of a flow collection, and perhaps comments after it.
     pub(super) fn flow_document(&mut self, start: usize) -> Option<()> {
         let end = self.flow(start, self.text.len(), true)?;

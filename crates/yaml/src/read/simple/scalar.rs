@@ -1,5 +1,10 @@
 //! Keys and scalars.
 
+#![allow(
+    clippy::option_option,
+    reason = "the outer `None` is a text that is not simple"
+)]
+
 use memchr::{memchr, memchr2, memchr3};
 
 use super::block::Line;
@@ -68,12 +73,11 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             let found = at + found;
             match text.get(found) {
                 Some(b':') if self.is_blank(start + found + 1, end) => return None,
-                Some(b':') => {}
                 Some(b'#') if text.get(..found)?.ends_with(b" ") => {
                     self.content_end = start + text.get(..found)?.trim_ascii_end().len();
                     return Some(());
                 }
-                Some(b'#') => {}
+                Some(b':' | b'#') => {}
                 _ => return None,
             }
             at = found + 1;
