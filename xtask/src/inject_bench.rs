@@ -308,7 +308,7 @@ fn json_manifest(number: usize) -> serde_json::Value {
 }
 
 /// A Deployment of about ten thousand bytes.
-fn manifest(number: usize) -> String {
+pub(crate) fn manifest(number: usize) -> String {
     let mut text = format!(
         "---\n# application {number}\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: app-{number}\n  namespace: bench\n  labels:\n    \
          app: app-{number}\nspec:\n  replicas: 2\n  selector:\n    matchLabels:\n      app: app-{number}\n  template:\n    metadata:\n      labels:\n        \

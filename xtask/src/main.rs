@@ -15,6 +15,7 @@ mod docs;
 mod fuzz;
 mod hostile;
 mod inject_bench;
+mod inject_speed;
 mod measure;
 mod parity;
 mod peers;

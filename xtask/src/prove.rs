@@ -13,7 +13,7 @@ mod migration;
 mod operator;
 mod render;
 mod rollout;
-mod row;
+pub(crate) mod row;
 mod speed;
 mod traffic;
 

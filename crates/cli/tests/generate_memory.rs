@@ -1,5 +1,5 @@
-//! Memory of `mainstay generate` relative to its input, for lists in every layout. `MAINSTAY_LIST_MIB` sets
-//! the size of the input and selects all layouts.
+//! Memory of `mainstay generate` relative to its input: lists in every layout, single large objects, and the
+//! list of a KRM function. `MAINSTAY_LIST_MIB` sets the size of the input and selects all layouts of lists.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
 
@@ -97,6 +97,61 @@ fn layouts(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Returns lines with a total length of at least `size` bytes.
+fn lines(size: usize, line: impl Fn(usize) -> String) -> String {
+    repeated(size, line).concat()
+}
+
+/// Returns inputs that are one object.
+fn single_objects(size: usize) -> Vec<(&'static str, String)> {
+    let entry = |number| format!("        - name: KEY_{number}\n          value: value {number}\n");
+    let large = format!("{}{}", object(0), lines(size, entry));
+    let value = mainstay_yaml::parse(&large, &mainstay_yaml::Budget::default()).unwrap();
+    let json = mainstay_yaml::to_json_pretty(&value).unwrap() + "\n";
+    let other = |line: &dyn Fn(usize) -> String| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: contrast-settings\ndata:\n{}",
+            lines(size, line)
+        )
+    };
+    let data = other(&|number| format!("  key-{number}: value {number}\n"));
+    let anchored = data
+        .replacen("value 0\n", "&x value 0\n", 1)
+        .replacen("value 1\n", "*x\n", 1);
+    vec![
+        ("one object", large.clone()),
+        ("one object with CRLF", large.replace('\n', "\r\n")),
+        ("one object in JSON", json),
+        ("one object without pods", data),
+        ("one object without pods that needs the parser", anchored),
+        (
+            "one object without pods that names the runtime class often",
+            other(&|number| format!("  key-{number}: contrast-cc {number}\n")),
+        ),
+    ]
+}
+
+/// Returns the list of a KRM function in each style.
+fn resource_lists(size: usize) -> Vec<(&'static str, String)> {
+    let path = |number| {
+        format!("metadata:\n    annotations:\n      internal.config.kubernetes.io/path: a/{number}.yaml\n")
+    };
+    let items = lines(size, |number| {
+        item(number).replacen("metadata:\n", &path(number), 1)
+    });
+    let list = format!("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n{items}");
+    let value = mainstay_yaml::parse(&list, &mainstay_yaml::Budget::default()).unwrap();
+    let json = mainstay_yaml::to_json(&value).unwrap();
+    vec![
+        ("function", list.clone()),
+        (
+            "function with earlier results",
+            format!("{list}results:\n- message: earlier\n"),
+        ),
+        ("function in JSON", json),
+    ]
+}
+
 fn run(file: &Path, arguments: &[&str]) -> Option<i32> {
     let status = Command::new(env!("CARGO_BIN_EXE_mainstay"))
         .args(["generate", "-q", "--keep-going"])
@@ -106,47 +161,92 @@ fn run(file: &Path, arguments: &[&str]) -> Option<i32> {
     status.unwrap().code()
 }
 
-/// Runs the command on every file and returns the highest ratio. The kernel reports the peak of all child
-/// processes so far, so the inputs of one pass must have about the same size.
-fn check_pass(files: &[(&str, PathBuf)], arguments: &[&str], base: f64) -> f64 {
-    let mut highest: f64 = 0.0;
-    for (name, file) in files {
-        let input = fs::metadata(file).unwrap().len();
-        assert_eq!(run(file, arguments), Some(0), "{name} {arguments:?}");
-        let ratio = (peak() - base) / input as f64;
-        assert!(ratio <= MAX_RATIO, "{name} {arguments:?}: {ratio:.1} × the input");
-        highest = highest.max(ratio);
+/// Runs the KRM function on a list and returns its output.
+fn run_function(file: &Path) -> Vec<u8> {
+    let out = file.with_extension("out");
+    let status = Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .args(["generate", "-q", "-"])
+        .stdin(fs::File::open(file).unwrap())
+        .stdout(fs::File::create(&out).unwrap())
+        .status();
+    assert_eq!(status.unwrap().code(), Some(0));
+    fs::read(out).unwrap()
+}
+
+/// The memory of all runs so far. The kernel reports the peak of all child processes, so the inputs must have
+/// about the same size.
+struct Meter {
+    base: f64,
+    highest: f64,
+}
+
+impl Meter {
+    /// Checks the memory of the last run.
+    fn check(&mut self, name: &str, input: &Path) {
+        let size = fs::metadata(input).unwrap().len();
+        let ratio = (peak() - self.base) / size as f64;
+        assert!(ratio <= MAX_RATIO, "{name}: {ratio:.1} × the input");
+        self.highest = self.highest.max(ratio);
     }
-    highest
 }
 
 #[test]
 fn memory_is_bounded_by_the_input() {
     let requested = std::env::var("MAINSTAY_LIST_MIB").ok();
-    // Every third layout unless a size is requested.
+    // Every third layout of lists unless a size is requested.
     let step = if requested.is_some() { 1 } else { 3 };
     let mebibytes: usize = requested.map_or(2, |text| text.parse().unwrap());
+    let size = mebibytes << 20;
     let here = tempfile::tempdir().unwrap();
     let empty = here.path().join("empty.yaml");
     fs::write(&empty, "").unwrap();
     assert_eq!(run(&empty, &[]), Some(0));
-    let base = peak();
-    let layouts: Vec<_> = layouts(mebibytes << 20).into_iter().step_by(step).collect();
-    let mut files = Vec::new();
-    for (number, (name, text)) in layouts.iter().enumerate() {
-        let file = here.path().join(format!("{number}.yaml"));
+    let mut meter = Meter {
+        base: peak(),
+        highest: 0.0,
+    };
+    let write = |name: &str, text: &str| -> PathBuf {
+        let file = here.path().join(format!("{}.yaml", name.replace(' ', "-")));
         fs::write(&file, text).unwrap();
-        files.push((*name, file));
-    }
-    let injected = check_pass(&files, &[], base);
-    let restored = check_pass(&files, &["--uninject"], base);
-    for ((name, text), (_, file)) in layouts.iter().zip(&files) {
-        assert!(
-            fs::read(file).unwrap() == text.as_bytes(),
-            "{name} is not restored"
+        file
+    };
+    let inputs: Vec<_> = layouts(size)
+        .into_iter()
+        .step_by(step)
+        .chain(single_objects(size))
+        .collect();
+    for (name, text) in &inputs {
+        let file = write(name, text);
+        assert_eq!(run(&file, &[]), Some(0), "{name}");
+        meter.check(name, &file);
+        let expects_change = !name.contains("without pods");
+        assert_eq!(
+            fs::read(&file).unwrap() != text.as_bytes(),
+            expects_change,
+            "{name}"
         );
+        assert_eq!(run(&file, &["--uninject"]), Some(0), "{name} --uninject");
+        meter.check(name, &file);
+        assert!(is_restored(name, text, &file), "{name} is not restored");
     }
-    let highest = injected.max(restored);
-    let count = layouts.len();
+    let functions = resource_lists(size);
+    for (name, text) in &functions {
+        let file = write(name, text);
+        let out = String::from_utf8(run_function(&file)).unwrap();
+        meter.check(name, &file);
+        let count = |text: &str, part: &str| text.matches(part).count();
+        let objects = count(text, "internal.config.kubernetes.io/path");
+        assert_eq!(count(&out, "injected (initializer)"), objects, "{name}");
+        assert_eq!(count(&out, "\"file\":{\"path\":\"a/"), objects, "{name}");
+    }
+    let count = inputs.len() + functions.len();
+    let highest = meter.highest;
     println!("harden generate-memory: {mebibytes} MiB in {count} layouts, at most {highest:.1} × the input");
+}
+
+/// Reports whether a file is the original again: its bytes, or the same object in JSON.
+fn is_restored(name: &str, original: &str, file: &Path) -> bool {
+    let text = fs::read_to_string(file).unwrap();
+    let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).ok();
+    text == original || (name == "one object in JSON" && value(&text) == value(original))
 }

@@ -1,13 +1,14 @@
 //! Processes one document: returns the new text, if it changed, and the reports.
 
 mod attempt;
+mod elision;
 mod pieces;
 
 use std::cell::RefCell;
 
 use mainstay_yaml::{
-    Budget, Document, Error, NodeId, Problem, SpannedValue, Value, check_syntax, outline,
-    parse_spanned_values,
+    Budget, Document, Error, NodeId, Problem, SpannedValue, Value, check_syntax, is_simple, outline,
+    parse_spanned_values, root_scalar,
 };
 
 use memchr::memmem;
@@ -15,9 +16,10 @@ use memchr::memmem;
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
 use crate::conflict::Needed;
+use crate::profile::RUNTIME_CLASS_PREFIX;
 use crate::record::Lookup;
-use crate::select::{Found, select};
-use crate::split::may_matter;
+use crate::select::{Found, may_have_pods, select};
+use crate::split::{has_hiding_escape, has_reserved_name};
 use crate::tree::View;
 use crate::workload::{Workload, place};
 use crate::{Action, Code, Finding, Mode, Options, Place, Reason, Report, Severity};
@@ -109,16 +111,42 @@ impl Parsed<'_> {
 
 /// Treats one document.
 pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
-    if !may_matter(text) {
-        let read = check_syntax(text, &Budget::default());
-        return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
+    if !has_reserved_name(text) {
+        // An escape in quotes is not of simple form.
+        if is_simple(text) {
+            return Treated::default();
+        }
+        if !has_hiding_escape(text) {
+            let read = check_syntax(text, &Budget::default());
+            return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
+        }
     }
-    let treated = if text.len() > pieces::LONG {
-        treat_long(text, options)
-    } else {
-        treat_whole(text, options)
-    };
-    treated.concluded()
+    let treat = |text: &[u8]| treat_parsed(text, options);
+    let elided = elision::treat_elided(text, &options.pod_template_paths, elision::MIN_ELISION, treat);
+    elided.unwrap_or_else(|| treat(text)).concluded()
+}
+
+fn treat_parsed(text: &[u8], options: &Options) -> Treated {
+    if text.len() <= pieces::LONG {
+        return treat_whole(text, options);
+    }
+    match is_without_pods(text, options) {
+        Ok(true) => Treated::default(),
+        Ok(false) => treat_long(text, options),
+        Err(error) => unreadable(syntax(&error, text)),
+    }
+}
+
+/// Whether a long document of a kind without pods contains none, in memory that does not depend on its
+/// length.
+fn is_without_pods(text: &[u8], options: &Options) -> Result<bool, Error> {
+    let has_pod_of_ours = memmem::find(text, b"runtimeClassName").is_some()
+        && memmem::find(text, RUNTIME_CLASS_PREFIX.as_bytes()).is_some();
+    if has_pod_of_ours || has_hiding_escape(text) {
+        return Ok(false);
+    }
+    let kind = root_scalar(text, "kind", &Budget::default())?;
+    Ok(kind.is_some_and(|kind| !kind.is_empty() && !may_have_pods(&kind, &options.pod_template_paths)))
 }
 
 fn treat_long(text: &[u8], options: &Options) -> Treated {

@@ -78,14 +78,13 @@ pub(crate) fn is_blank_or_comment(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), None | Some(b'#'))
 }
 
-/// Whether a document may concern the injector. Every reserved name contains `contrast-`; only an escape in
-/// double quotes could hide it.
-pub(crate) fn may_matter(text: &[u8]) -> bool {
-    memmem::find(text, b"contrast-").is_some() || has_hiding_escape(text)
+/// Whether a document contains a reserved name as written; only an escape in double quotes could hide it.
+pub(crate) fn has_reserved_name(text: &[u8]) -> bool {
+    memmem::find(text, b"contrast-").is_some()
 }
 
 /// Whether a backslash stands before something that could stand for a letter, or joins two lines.
-fn has_hiding_escape(text: &[u8]) -> bool {
+pub(crate) fn has_hiding_escape(text: &[u8]) -> bool {
     memchr::memchr_iter(b'\\', text)
         .any(|at| matches!(text.get(at + 1), Some(b'x' | b'u' | b'U' | b'\n' | b'\r')))
 }
@@ -130,6 +129,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_ours_is_passed_over() {
+        let may_matter = |text: &[u8]| has_reserved_name(text) || has_hiding_escape(text);
         assert!(!may_matter(b"kind: Pod\nimage: contrast\nre: \"\\n\\t\\\\\"\n"));
         assert!(may_matter(b"runtimeClassName: contrast-cc\n"));
         assert!(may_matter(b"runtimeClassName: \"contr\\u0061st-cc\"\n"));

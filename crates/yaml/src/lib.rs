@@ -28,7 +28,10 @@ pub use float::float_to_json;
 pub use json::{parse_json, parse_json_list, parse_json_map, parse_json_map_partial};
 pub use json_writer::{JsonWriter, to_json, to_json_pretty, to_json_raw};
 pub use order::natural_cmp;
-pub use read::{Outline, OutlineItem, check_syntax, outline};
+pub use read::{
+    Elision, ElisionRules, Outline, OutlineItem, check_syntax, elidable_values, is_simple, outline,
+    root_scalar,
+};
 pub use sink::{KeyOrder, Sink};
 pub use spanned::{
     Document, Node, NodeId, NodeKind, ScalarStyle, Span, SpannedValue, parse_spanned, parse_spanned_values,

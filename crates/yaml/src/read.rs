@@ -4,12 +4,14 @@ mod check;
 mod event;
 mod outline;
 mod scan;
+mod simple;
 mod source;
 mod token;
 mod tree;
 
 pub use check::check_syntax;
-pub use outline::{Outline, OutlineItem, outline};
+pub use outline::{Outline, OutlineItem, outline, root_scalar};
+pub use simple::{Elision, ElisionRules, elidable_values, is_simple};
 pub(crate) use source::Source;
 pub(crate) use token::Style;
 pub(crate) use tree::{Kind, NONE, Tree, TreeNode, compose, compose_text};

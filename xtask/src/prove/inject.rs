@@ -11,6 +11,7 @@ use super::fuzzed;
 use super::row::{Row, RowKind};
 use crate::build;
 use crate::inject_bench::{self, Figures, Sample};
+use crate::inject_speed::{self, SpeedFigure};
 use crate::programs::{self, ProgramName, Programs};
 
 /// Returns all rows.
@@ -24,6 +25,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     ));
     if !quick {
         rows.extend(bench_rows());
+        rows.extend(throughput_rows());
     }
     rows
 }
@@ -330,6 +332,18 @@ fn bench_rows() -> Vec<Row> {
         Err(error) => vec![Row::not_measured(
             "speed against istioctl kube-inject",
             "≥ 20×",
+            RowKind::Performance,
+            &error,
+        )],
+    }
+}
+
+fn throughput_rows() -> Vec<Row> {
+    match inject_speed::figures(5) {
+        Ok(figures) => figures.iter().map(SpeedFigure::row).collect(),
+        Err(error) => vec![Row::not_measured(
+            "throughput of generate",
+            "≥ 30 MB/s",
             RowKind::Performance,
             &error,
         )],

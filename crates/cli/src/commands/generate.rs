@@ -13,6 +13,7 @@ mod krm;
 mod output;
 mod parallel;
 mod process;
+mod replacement;
 mod summary;
 mod text_report;
 mod transaction;

@@ -1,5 +1,5 @@
-//! Positions of the items of one long list. Reads events only, so the memory does not depend on the length of
-//! the text, apart from the result.
+//! Positions of the items of one long list, and a scalar of the root. Reads events only, so the memory does
+//! not depend on the length of the text, apart from the result.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -60,6 +60,74 @@ pub fn outline<T: AsRef<[u8]> + ?Sized>(
     let unique = |name: &String| events.anchor(name).is_some_and(|anchor| !anchor.repeated);
     let known = supported && walk.state == State::Done && walk.outline.shared.keys().all(unique);
     Ok(known.then_some(walk.outline))
+}
+
+/// Returns the text of the scalar under `key` in the root map of a text's only document; `None` if there is
+/// none, or if another key could change it: the same one, or a merge.
+pub fn root_scalar<T: AsRef<[u8]> + ?Sized>(
+    text: &T,
+    key: &str,
+    budget: &Budget,
+) -> Result<Option<String>, Error> {
+    let source = Source::new(text.as_ref(), budget)?;
+    let mut events = CheckedEvents::new(&source, budget);
+    let mut root = RootWalk::default();
+    while let Some(event) = events.next()? {
+        root.take(&event, key);
+    }
+    Ok(root.found.filter(|_| !root.is_unclear))
+}
+
+/// Search for a scalar in the root map.
+#[derive(Default)]
+struct RootWalk {
+    documents: usize,
+    /// Number of open collections.
+    depth: usize,
+    /// Number of completed nodes of the root map.
+    nodes: usize,
+    /// Whether the value of the key comes next.
+    is_next: bool,
+    found: Option<String>,
+    is_unclear: bool,
+}
+
+impl RootWalk {
+    fn take(&mut self, event: &Event<'_>, key: &str) {
+        match &event.kind {
+            EventKind::DocumentStart => {
+                self.documents += 1;
+                self.is_unclear |= self.documents > 1;
+            }
+            EventKind::DocumentEnd | EventKind::StreamEnd => {}
+            EventKind::SequenceStart(..) | EventKind::MappingStart(..) => {
+                self.is_unclear |= self.depth == 0 && !matches!(event.kind, EventKind::MappingStart(..));
+                self.node(None, key);
+                self.depth += 1;
+            }
+            EventKind::SequenceEnd | EventKind::MappingEnd => self.depth = self.depth.saturating_sub(1),
+            EventKind::Scalar { value, .. } => self.node(Some(value), key),
+            EventKind::Alias(_) => self.node(None, key),
+        }
+    }
+
+    /// Processes a node, which starts before its content; `None` for anything but a scalar.
+    fn node(&mut self, scalar: Option<&str>, key: &str) {
+        if self.depth != 1 {
+            return;
+        }
+        let is_key = self.nodes.is_multiple_of(2);
+        self.nodes += 1;
+        if is_key {
+            let is_ours = scalar == Some(key);
+            self.is_unclear |= scalar.is_none_or(|name| name == "<<") || (is_ours && self.found.is_some());
+            self.is_next = is_ours;
+        } else if self.is_next {
+            self.is_unclear |= scalar.is_none();
+            self.found = scalar.map(str::to_owned);
+            self.is_next = false;
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

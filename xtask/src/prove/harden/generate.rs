@@ -76,13 +76,15 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         key: "generate-memory",
-        claim: "generate: memory of a large List in every layout",
+        claim: "generate: memory of a large List in every layout, a large object, a KRM list",
         goal: "≤ 8 × the input",
         tests: &[
             integration("generate_memory", "memory_is_bounded_by_the_input"),
             unit("mainstay-inject", "pieces_make_the_whole"),
             unit("mainstay-inject", "anchors_of_other_items_are_known"),
             unit("mainstay-inject", "failures_are_those_of_the_whole"),
+            unit("mainstay-inject", "elided_documents_have_the_same_result"),
+            unit("mainstay-inject", "changed_documents_have_the_same_result"),
         ],
     },
 ];

@@ -3,9 +3,11 @@
 
 mod config;
 mod results;
+mod shell;
 
-use mainstay_inject::{Action, InjectError, Options, Outcome, run};
-use mainstay_yaml::{Budget, Document, parse_spanned};
+use std::borrow::Cow;
+
+use mainstay_inject::{Action, InjectError, Options, Outcome, Report, run};
 
 use super::args::{Args, ReportFormat};
 use super::inputs::{Input, Source};
@@ -18,7 +20,8 @@ use super::text_report::{self, Wording};
 use crate::commands;
 use crate::error::{CliError, Kind};
 use config::{ConfigError, Configured};
-use results::{Item, KrmResult};
+use results::KrmResult;
+use shell::Shell;
 
 /// Response to the orchestrator.
 pub(super) struct Response {
@@ -46,28 +49,18 @@ pub(super) fn respond(inputs: &[Input], args: &Args, options: &Options) -> Optio
     else {
         return None;
     };
-    let list = resource_list(&head.text).filter(|_| piped && head.ended)?;
-    let items = results::items(&list);
+    let shell = resource_list(&head.text).filter(|_| piped && head.ended)?;
     let function = Function {
         text: &head.text,
-        items: &items,
+        shell: &shell,
         args,
     };
     Some(function.respond(inputs, options))
 }
 
-/// Parses `text` if it is a single `ResourceList`.
-fn resource_list(text: &[u8]) -> Option<Document<'_>> {
-    if !holds(text, b"ResourceList") {
-        return None;
-    }
-    let mut documents = parse_spanned(text, &Budget::default()).ok()?;
-    let document = documents.pop().filter(|_| documents.is_empty())?;
-    let is =
-        |key, wanted: fn(&str) -> bool| results::scalar(&document, document.find(&[key])).is_some_and(wanted);
-    let ours = is("kind", |kind| kind == "ResourceList")
-        && is("apiVersion", |it| it.starts_with("config.kubernetes.io/"));
-    ours.then_some(document)
+/// Returns the shell of `text` if it is a single `ResourceList`.
+fn resource_list(text: &[u8]) -> Option<Shell<'_>> {
+    holds(text, b"ResourceList").then(|| Shell::new(text))?
 }
 
 /// Reports whether `text` contains `word`.
@@ -87,7 +80,7 @@ enum FunctionError {
 /// A call of the function.
 struct Function<'a> {
     text: &'a [u8],
-    items: &'a [Item],
+    shell: &'a Shell<'a>,
     args: &'a Args,
 }
 
@@ -105,7 +98,7 @@ impl Function<'_> {
 
     /// Returns the response with these results, or the input and an error if they cannot be added.
     fn response(&self, text: &[u8], results: &[KrmResult], end: Result<(), CliError>) -> Response {
-        match results::insert(text, results) {
+        match with_results(text, results) {
             Some(text) => Response { text, end },
             None => Response {
                 text: self.text.to_vec(),
@@ -119,7 +112,7 @@ impl Function<'_> {
         inputs: &[Input],
         options: &Options,
     ) -> Result<(Outcome<'_>, Configured), FunctionError> {
-        let mut configured = config::configured(self.text, options, self.args.keep_going)?;
+        let mut configured = config::configured(&self.shell.text, options, self.args.keep_going)?;
         let options = &mut configured.options;
         options.coordinator_namespace = parallel::coordinator_namespace(inputs, options);
         let outcome = run(self.text, options)?;
@@ -132,11 +125,15 @@ impl Function<'_> {
         let check = self.args.check;
         let reports = outcome.reports.iter();
         let results: Vec<_> = reports
-            .flat_map(|report| results::for_report(report, self.items, check))
+            .flat_map(|report| results::for_report(report, &self.shell.items, check))
             .collect();
-        let kept = if check || failed { self.text } else { &outcome.text };
-        let kept = kept.to_vec();
-        let summary = self.report(outcome, &configured.options);
+        let Outcome { text, reports } = outcome;
+        let text = if check || failed {
+            Cow::Borrowed(self.text)
+        } else {
+            text
+        };
+        let summary = self.report(reports, changed, &configured.options);
         let end = if failed {
             let message = format!("{}; items are unchanged", super::describe_failures(&summary));
             Err(CliError::new(Kind::Inject, message))
@@ -145,15 +142,15 @@ impl Function<'_> {
         } else {
             Ok(())
         };
-        self.response(&kept, &results, end)
+        self.response(&text, &results, end)
     }
 
     /// Prints the report to standard error.
-    fn report(&self, outcome: Outcome<'_>, options: &Options) -> Summary {
+    fn report(&self, reports: Vec<Report>, changed: bool, options: &Options) -> Summary {
         let processed = [Processed {
             name: "-".to_owned(),
-            changed: outcome.changed(),
-            objects: with_excerpts(outcome.reports, self.text),
+            changed,
+            objects: with_excerpts(reports, self.text),
             error: None,
             unwritable: false,
             payload: Payload::None,
@@ -166,6 +163,12 @@ impl Function<'_> {
         }
         summary
     }
+}
+
+/// Appends results to a list, which is parsed without its items.
+fn with_results(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
+    let shell = Shell::new(text)?;
+    shell.restored(&results::insert(&shell.text, results)?)
 }
 
 fn unextendable() -> CliError {

@@ -8,9 +8,10 @@ use tempfile::SpooledTempFile;
 use super::chunk::{Chunks, Origin};
 use super::content::{self, Content};
 use super::diff;
-use super::fingerprint::{Fingerprint, Fingerprinted};
+use super::fingerprint::{Digest, Fingerprint};
 use super::inputs::{Input, Source, reason};
 use super::output::{Plan, Target};
+use super::replacement::Replacement;
 use super::transaction::Transaction;
 
 /// Result of an input.
@@ -98,18 +99,21 @@ fn fill(
         }
     };
     match content::open(input)? {
-        Content::Long(reader) if target != Target::Diff => {
-            let mut reader = Fingerprinted::new(reader);
-            long(processed, &mut reader, options, &target, transaction)?;
-            observe(reader.finish());
+        Content::Long(mut reader) if target != Target::Diff => {
+            let read = long(processed, &mut reader, options, &target, transaction)?;
+            if plan.writes() {
+                observe(read.finish());
+            }
             Ok(())
         }
         content => {
             let text = content.whole()?;
-            if plan.writes() {
+            short(processed, &text, options, &target, transaction)?;
+            // A file that stays as it is may be modified.
+            if plan.writes() && (processed.changed || !matches!(target, Target::Replace(_))) {
                 observe(Fingerprint::from_bytes(&text));
             }
-            short(processed, &text, options, &target, transaction)
+            Ok(())
         }
     }
 }
@@ -155,44 +159,65 @@ fn long(
     options: &Options,
     target: &Target,
     transaction: &Transaction,
-) -> Result<(), ProcessError> {
+) -> Result<Digest, ProcessError> {
     match target {
-        Target::Replace(path) | Target::Write(path) => {
+        Target::Replace(path) => {
+            let mut replacement = Replacement::new(transaction, path);
+            let read = pump(processed, reader, options, |part| {
+                replacement.add(part.text, part.changed, part.before)
+            })?;
+            replacement.keep();
+            Ok(read)
+        }
+        Target::Write(path) => {
             let mut pending = transaction.create(path).map_err(ProcessError::Write)?;
-            pump(processed, reader, options, &mut pending)?;
-            if processed.changed || matches!(target, Target::Write(_)) {
-                pending.keep();
-            }
+            let read = pump(processed, reader, options, |part| pending.write_all(part.text))?;
+            pending.keep();
+            Ok(read)
         }
         Target::Stream => {
             let mut spool = tempfile::spooled_tempfile(MAX_SPOOL_IN_MEMORY);
-            pump(processed, reader, options, &mut spool)?;
+            let read = pump(processed, reader, options, |part| spool.write_all(part.text))?;
             processed.payload = Payload::Spool(spool);
+            Ok(read)
         }
-        Target::Nowhere | Target::Diff => pump(processed, reader, options, &mut io::sink())?,
+        Target::Nowhere | Target::Diff => pump(processed, reader, options, |_| Ok(())),
     }
-    Ok(())
 }
 
+/// Part of the result of a stream.
+struct Part<'p> {
+    text: &'p [u8],
+    changed: bool,
+    /// Digest of the original before the part.
+    before: &'p Digest,
+}
+
+/// Processes a stream in parts and returns its digest.
 fn pump(
     processed: &mut Processed,
     reader: &mut dyn Read,
     options: &Options,
-    out: &mut dyn Write,
-) -> Result<(), ProcessError> {
+    mut write: impl FnMut(Part<'_>) -> io::Result<()>,
+) -> Result<Digest, ProcessError> {
     let mut chunks = Chunks::new(reader);
+    let mut read = Digest::new();
     while let Some((origin, text)) = chunks.next()? {
         let outcome = run(&text, options)?;
-        processed.changed |= outcome.changed();
-        out.write_all(&outcome.text).map_err(ProcessError::Write)?;
-        processed.objects.extend(
-            outcome
-                .reports
-                .into_iter()
-                .map(|report| with_excerpt(report, &text, origin)),
-        );
+        let changed = outcome.changed();
+        processed.changed |= changed;
+        let part = Part {
+            text: &outcome.text,
+            changed,
+            before: &read,
+        };
+        write(part).map_err(ProcessError::Write)?;
+        read.update(&text);
+        let reports = outcome.reports.into_iter();
+        let attach = |report| with_excerpt(report, &text, origin);
+        processed.objects.extend(reports.map(attach));
     }
-    Ok(())
+    Ok(read)
 }
 
 /// Adds excerpts to a report and makes its positions relative to the start of the input.

@@ -1,6 +1,7 @@
 //! Results of a KRM function: converts reports and inserts them into the list's text.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use mainstay_inject::{Action, Report};
 use mainstay_yaml::{Budget, Document, Map, Node, NodeId, NodeKind, Span, Value, parse_map, parse_spanned};
@@ -34,7 +35,7 @@ struct ResourceRef {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct FileRef {
+pub(super) struct FileRef {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
@@ -60,8 +61,8 @@ impl KrmResult {
 
 /// An item's position in the list and its file.
 pub(super) struct Item {
-    span: Span,
-    file: Option<FileRef>,
+    pub(super) range: Range<usize>,
+    pub(super) file: Option<FileRef>,
 }
 
 /// Annotations of orchestrators with an item's file and index, newest first.
@@ -71,24 +72,8 @@ const INDEXES: [&str; 2] = [
     "config.kubernetes.io/index",
 ];
 
-/// Returns the items of a list.
-pub(super) fn items(list: &Document<'_>) -> Vec<Item> {
-    let node = list.find(&["items"]).and_then(|id| list.node(id));
-    let Some(NodeKind::List { items, .. }) = node.map(|node| &node.kind) else {
-        return Vec::new();
-    };
-    items
-        .iter()
-        .filter_map(|id| {
-            Some(Item {
-                span: list.node(*id)?.span,
-                file: file(list, *id),
-            })
-        })
-        .collect()
-}
-
-fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
+/// Returns the file of an item, as an orchestrator noted it.
+pub(super) fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
     let annotations = list
         .get(item, "metadata")
         .and_then(|id| list.get(id, "annotations"))?;
@@ -112,9 +97,9 @@ pub(super) fn scalar<'a>(document: &'a Document<'_>, id: Option<NodeId>) -> Opti
 
 /// Returns the results of one workload: its action and its findings.
 pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult> {
-    let item = items
-        .iter()
-        .find(|item| (item.span.start.offset..item.span.end.offset).contains(&report.place.offset));
+    let behind = items.partition_point(|item| item.range.start <= report.place.offset);
+    let item = behind.checked_sub(1).and_then(|at| items.get(at));
+    let item = item.filter(|item| item.range.contains(&report.place.offset));
     let resource_ref = ResourceRef {
         api_version: report.api_version.clone(),
         kind: report.kind.clone(),

@@ -1,0 +1,210 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::document::{treat_long, treat_whole};
+use crate::{LATER, Mode, Options};
+
+/// A pod with values of every kind in and around its lists.
+const POD: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n  name: a\n  labels:\n    app: a\n    tier: b\nspec:\n  selector:\n    matchLabels:\n      app: a\n  template:\n    metadata:\n      labels: {app: a}\n      annotations:\n        contrast.edgeless.systems/servicemesh-ingress: |-\n          web#8080#false##\n          api#9090#true\n    spec:\n      runtimeClassName: contrast-cc\n      affinity:\n        nodeAffinity:\n          x: y\n      containers:\n      - name: app\n        args:\n        - |\n          echo a\n\n          echo b\n\n        env:\n        - name: A\n          value: \"b\"\n        # the end of the environment\n      - env:\n        - name: B\n          value: c\n        name: two\n        command: [a, b]\n        volumeMounts:\n        - name: x\n          mountPath: /y\n        resources:\n          limits:\n            cpu: 100m\n      - name: three\n        command:\n        - sh\n        - -c\n        - >-\n          one\n          two\n      volumes:\n      - name: x\n        configMap:\n          name: y\n          items:\n          - key: a\n            path: b\n      tolerations:\n      - key: a\n        operator: Exists\n---\n";
+
+/// The same shape in JSON.
+const JSON: &str = "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"labels\": {\"a\": \"b\"}}, \"spec\": {\n  \"runtimeClassName\": \"contrast-cc\", \"affinity\": {\"a\": [1, 2]},\n  \"initContainers\": [{\"name\": \"contrast-initializer\", \"env\": [{\"name\": \"A\", \"value\": \"b\"}]}],\n  \"containers\": [{\"name\": \"app\", \"env\": [\n    {\"name\": \"A\"}\n  ], \"args\": [\"a\"]}, {\"env\": [], \"name\": \"two\"}], \"tolerations\": [{\"key\": \"a\"}]}}\n";
+
+fn options() -> Vec<Options> {
+    let later = || Options {
+        profile: &LATER,
+        ..Options::default()
+    };
+    let uninject = |options: Options| Options {
+        mode: Mode::Uninject,
+        ..options
+    };
+    vec![
+        Options::default(),
+        later(),
+        uninject(Options::default()),
+        uninject(later()),
+    ]
+}
+
+/// How many texts were processed, and how many without their elided values.
+#[derive(Default)]
+struct Count {
+    texts: usize,
+    elided: usize,
+}
+
+/// Checks that a document without its elided values has the same result.
+fn check(text: &[u8], options: &Options, min: usize, count: &mut Count) -> Option<Vec<u8>> {
+    count.texts += 1;
+    let whole = treat_whole(text, options);
+    if let Some(elided) = treat_elided(text, &[], min, |text| treat_whole(text, options)) {
+        count.elided += 1;
+        let shown = String::from_utf8_lossy(text);
+        let text = |treated: &Treated| {
+            treated
+                .text
+                .as_deref()
+                .map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        assert_eq!(text(&elided), text(&whole), "from\n{shown}");
+        assert_eq!(
+            format!("{:#?}", elided.reports),
+            format!("{:#?}", whole.reports),
+            "from\n{shown}"
+        );
+        assert_eq!(elided.items, whole.items);
+    }
+    whole.concluded().text
+}
+
+/// Injects, and uninjects what comes out.
+fn check_all(text: &[u8], min: usize, count: &mut Count) {
+    for range in crate::split::documents(text) {
+        let Some(document) = text.get(range) else { continue };
+        for options in options() {
+            let new = check(document, &options, min, count);
+            if let Some(new) = new.filter(|_| options.mode == Mode::Inject) {
+                check(&new, &options, min, count);
+                let away = Options {
+                    mode: Mode::Uninject,
+                    ..options
+                };
+                check(&new, &away, min, count);
+            }
+        }
+    }
+}
+
+fn inputs(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(inputs(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Every input of the crate's tests, and stored cases of the fuzz targets.
+fn stored() -> Vec<Vec<u8>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directories = ["tests/tables", "tests/corpus", "../../fuzz/cases/inject"].map(|name| here.join(name));
+    let paths = directories.iter().flat_map(|directory| inputs(directory));
+    let inputs = paths.filter(|path| path.extension().is_none_or(|ending| ending != "says"));
+    inputs.map(|path| fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn elided_documents_have_the_same_result() {
+    let mut count = Count::default();
+    for text in stored().into_iter().chain([POD.into(), JSON.into()]) {
+        for min in [1, 24] {
+            check_all(&text, min, &mut count);
+        }
+    }
+    println!("elision: {} of {} texts", count.elided, count.texts);
+    assert!(
+        count.elided > count.texts / 8,
+        "{} of {}",
+        count.elided,
+        count.texts
+    );
+}
+
+#[test]
+fn changed_documents_have_the_same_result() {
+    let cases: usize = std::env::var("MAINSTAY_CASES").map_or(1_000, |text| text.parse().unwrap());
+    let mut state: u64 =
+        std::env::var("MAINSTAY_SEED").map_or(0x2545_F491_4F6C_DD1D, |text| text.parse().unwrap());
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % limit.max(1) as u64) as usize
+    };
+    let parts: [&[u8]; 18] = [
+        b"\n",
+        b" ",
+        b"# c\n",
+        b"- ",
+        b"  ",
+        b"x: y\n",
+        b" # mainstay:injected",
+        b"|+",
+        b"|",
+        b"name: contrast-initializer\n",
+        b"\n\n",
+        b"contrast-",
+        b"\"",
+        b", ",
+        b"volumeMounts:\n",
+        b"{}",
+        b"null",
+        b"env:\n",
+    ];
+    let mut seeds: Vec<Vec<u8>> = stored().into_iter().filter(|text| text.len() < 4_000).collect();
+    seeds.extend(std::iter::repeat_n([POD, JSON].map(Vec::from), 20).flatten());
+    let mut count = Count::default();
+    for _ in 0..cases {
+        let mut text = seeds.get(below(seeds.len())).unwrap().clone();
+        for _ in 0..1 + below(2) {
+            let mut lines: Vec<Vec<u8>> = text
+                .split_inclusive(|byte| *byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect();
+            match below(4) {
+                0 if lines.len() > 1 => {
+                    let line = lines.remove(below(lines.len()));
+                    let at = below(lines.len() + 1);
+                    lines.insert(at, line);
+                    text = lines.concat();
+                }
+                1 if !lines.is_empty() => {
+                    let line = lines.get(below(lines.len())).unwrap().clone();
+                    let at = below(lines.len() + 1);
+                    lines.insert(at, line);
+                    text = lines.concat();
+                }
+                2 if !text.is_empty() => {
+                    text.remove(below(text.len()));
+                }
+                _ => {
+                    let at = below(text.len() + 1);
+                    text.splice(at..at, parts.get(below(parts.len())).unwrap().iter().copied());
+                }
+            }
+        }
+        check_all(&text, 1 + below(40), &mut count);
+    }
+    println!(
+        "elision of changed documents: {} of {} texts",
+        count.elided, count.texts
+    );
+    assert!(
+        count.elided > count.texts / 20,
+        "{} of {}",
+        count.elided,
+        count.texts
+    );
+}
+
+#[test]
+fn long_lists_are_elided_before_they_are_divided() {
+    let pod = POD.trim_end_matches("---\n").trim_end();
+    let items: String = (0..400)
+        .map(|_| format!("- {}\n", pod.replace('\n', "\n  ")))
+        .collect();
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n{items}");
+    let options = Options::default();
+    let elided = treat_elided(text.as_bytes(), &[], 1, |text| treat_long(text, &options)).unwrap();
+    let whole = treat_long(text.as_bytes(), &options);
+    assert_eq!(elided.text, whole.text);
+    assert!(elided.text.is_some_and(|new| new.len() > text.len()));
+    assert_eq!(format!("{:?}", elided.reports), format!("{:?}", whole.reports));
+}
