@@ -36,4 +36,5 @@ pub use ownership::{Before, Owned, adopt, restore, restore_records};
 pub use plan::{ComponentPlan, LiveObjects};
 pub use record::RECORD;
 pub use session::{Adoption, Applied, Left, OPERATOR_NAMESPACE, Session, is_undefined};
+pub use text::objects;
 pub use to_helm::{HandOver, ReleasePlan};

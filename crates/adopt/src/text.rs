@@ -26,3 +26,31 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, Error> {
     let is_object = |value: &Value| value.get("kind").is_some_and(Value::is_string);
     Ok(parsed?.into_iter().filter(is_object).collect())
 }
+
+/// Parses a stream of objects; the items of a List are objects, too.
+pub fn objects(text: &str) -> Result<Vec<Value>, Error> {
+    let mut objects = Vec::new();
+    for mut document in documents(text)? {
+        match document.get_mut("items").and_then(Value::as_array_mut) {
+            Some(items) => objects.append(items),
+            None => objects.push(document),
+        }
+    }
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_a_list_are_objects() {
+        let text = "kind: Secret\nmetadata: {name: a}\n---\nkind: List\nitems:\n- kind: Secret\n  metadata: {name: b}\n---\n";
+        let names: Vec<_> = objects(text)
+            .unwrap()
+            .iter()
+            .map(|object| object.pointer("/metadata/name").cloned())
+            .collect();
+        assert_eq!(names, [Some("a".into()), Some("b".into())]);
+    }
+}

@@ -178,9 +178,8 @@ fn yaml_files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 /// The Secrets of a file, also those in a List.
 fn secrets(text: &[u8], name: &str) -> Result<Vec<Value>, CliError> {
-    let objects = mainstay_sim::snapshot::parse(&String::from_utf8_lossy(text))
-        .map_err(|error| CliError::new(Kind::Config, format!("{name}: {}", crate::error::chain(&error))))?;
-    Ok(objects)
+    mainstay_adopt::objects(&String::from_utf8_lossy(text))
+        .map_err(|error| CliError::new(Kind::Config, format!("{name}: {}", crate::error::chain(&error))))
 }
 
 fn from_releases(secrets: &[Value], catalog: &Catalog) -> Result<Vec<HelmSource>, CliError> {
