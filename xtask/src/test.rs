@@ -56,8 +56,11 @@ fn run_steps(steps: &mut Steps) -> anyhow::Result<()> {
     })?;
     // Cold: 22 minutes.
     steps.run("peers", 1, || crate::peers::run(&PEERS.map(str::to_owned)))?;
-    steps.run("clippy", 2, || {
-        run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    steps.run("clippy", 3, || {
+        run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+        // The build of the operator's image.
+        let operator = ["clippy", "--package", "mainstay", "--no-default-features"];
+        run_cargo(&[&operator[..], &["--", "-D", "warnings"]].concat())
     })?;
     steps.run("deny", 1, crate::deny::check_offline)?;
     let mut programs = None;

@@ -1,5 +1,6 @@
 //! Parsers of flag values that several commands accept.
 
+#[cfg(feature = "simulator")]
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -17,9 +18,11 @@ pub(crate) enum FlagError {
     #[error("must not be negative")]
     Negative,
     /// Not a number.
+    #[cfg(feature = "simulator")]
     #[error("not a number")]
     NotANumber,
     /// A number outside of the accepted range.
+    #[cfg(feature = "simulator")]
     #[error("must be between {} and {}", .0.start(), .0.end())]
     OutOfRange(RangeInclusive<f64>),
     /// Not a boolean in Go's form.
@@ -44,6 +47,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, FlagError> {
 }
 
 /// Parses a number in `range`.
+#[cfg(feature = "simulator")]
 pub(crate) fn number_in(range: RangeInclusive<f64>, text: &str) -> Result<f64, FlagError> {
     let number: f64 = text.parse().map_err(|_| FlagError::NotANumber)?;
     if range.contains(&number) {

@@ -74,6 +74,7 @@ impl ClusterFlags {
     }
 
     /// Returns the selected context.
+    #[cfg(feature = "simulator")]
     pub(crate) fn context(&self) -> Option<&str> {
         self.context.as_deref()
     }

@@ -80,6 +80,10 @@ async fn validate_documents(objects: &[Located]) -> Result<(), CliError> {
 
 /// Without the simulator only the server validates.
 #[cfg(not(feature = "simulator"))]
+#[allow(
+    clippy::unused_async,
+    reason = "the signature of the function with the simulator"
+)]
 async fn validate_documents(_: &[Located]) -> Result<(), CliError> {
     Ok(())
 }

@@ -11,7 +11,8 @@ use super::block::Line;
 use super::{MAX_KEY, Recognizer};
 
 impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
-    /// Returns the colon after the key at `start`, if there is one and a space or the end of the line follows.
+    /// Returns the colon after the key at `start`, if there is one and a space or the end of the line
+    /// follows.
     pub(super) fn key_end(&self, start: usize, end: usize) -> Option<usize> {
         let rest = self.text.get(start..end)?;
         let colon = match rest.first()? {
