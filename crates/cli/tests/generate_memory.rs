@@ -13,10 +13,22 @@ use nix::sys::resource::{UsageWho, getrusage};
 /// Maximum memory above that of an empty run, as a multiple of the input size.
 const MAX_RATIO: f64 = 8.0;
 
-/// Peak memory of all child processes so far, in bytes.
-fn peak() -> f64 {
-    getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as f64 * 1024.0
+/// Limits above [`MAX_RATIO`], which docs/generate.md states: the undo record of a single large object with CRLF
+/// is read with the parser, and a function holds its input, its output and the results.
+fn limit(layout: &str, flags: &[&str]) -> f64 {
+    match layout {
+        "one object with CRLF" if flags.contains(&"--uninject") => 90.0,
+        layout if layout.starts_with("function") => 13.0,
+        _ => MAX_RATIO,
+    }
 }
+
+/// Set for the process that starts a measured run: the file and the flags, one per line. The kernel adds the
+/// memory of the starting process to the peak of its child, and the test itself holds large inputs.
+const MEASURED_RUN: &str = "MAINSTAY_MEASURED_RUN";
+
+/// What a measured run reports before its peak in bytes and its exit code.
+const REPORT: &str = "measured run: ";
 
 fn object(number: usize) -> String {
     let mut text = format!(
@@ -152,46 +164,76 @@ fn resource_lists(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn run(file: &Path, arguments: &[&str]) -> Option<i32> {
-    let status = Command::new(env!("CARGO_BIN_EXE_mainstay"))
-        .args(["generate", "-q", "--keep-going"])
-        .arg(file)
-        .args(arguments)
-        .status();
-    status.unwrap().code()
+/// Starts `mainstay generate` on a file, or as a KRM function if there are no flags, and prints its peak memory
+/// and exit code.
+fn start_measured(settings: &str) {
+    let mut lines = settings.lines();
+    let file = Path::new(lines.next().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command.args(["generate", "-q"]);
+    let flags: Vec<&str> = lines.collect();
+    if flags.is_empty() {
+        command
+            .arg("-")
+            .stdin(fs::File::open(file).unwrap())
+            .stdout(fs::File::create(file.with_extension("out")).unwrap());
+    } else {
+        command.args(flags).arg(file);
+    }
+    let code = command.status().unwrap().code().unwrap();
+    let peak = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() * 1024;
+    println!("\n{REPORT}{peak} {code}");
 }
 
-/// Runs the KRM function on a list and returns its output.
-fn run_function(file: &Path) -> Vec<u8> {
-    let out = file.with_extension("out");
-    let status = Command::new(env!("CARGO_BIN_EXE_mainstay"))
-        .args(["generate", "-q", "-"])
-        .stdin(fs::File::open(file).unwrap())
-        .stdout(fs::File::create(&out).unwrap())
-        .status();
-    assert_eq!(status.unwrap().code(), Some(0));
-    fs::read(out).unwrap()
+/// Runs `mainstay generate` in a measured run and returns its peak memory in bytes.
+fn run(file: &Path, flags: &[&str]) -> f64 {
+    let lines: Vec<&str> = [file.to_str().unwrap()]
+        .into_iter()
+        .chain(flags.iter().copied())
+        .collect();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "memory_is_bounded_by_the_input", "--nocapture"])
+        .env(MEASURED_RUN, lines.join("\n"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let report = text.lines().find_map(|line| line.strip_prefix(REPORT)).unwrap();
+    let (peak, code) = report.split_once(' ').unwrap();
+    assert_eq!(code, "0", "{}: {text}", file.display());
+    peak.parse().unwrap()
 }
 
-/// The memory of all runs so far. The kernel reports the peak of all child processes, so the inputs must have
-/// about the same size.
+/// Compares the memory of runs with that of a run on an empty file.
 struct Meter {
     base: f64,
     highest: f64,
+    highest_of_exceptions: f64,
 }
 
 impl Meter {
-    /// Checks the memory of the last run.
-    fn check(&mut self, name: &str, input: &Path) {
-        let size = fs::metadata(input).unwrap().len();
-        let ratio = (peak() - self.base) / size as f64;
-        assert!(ratio <= MAX_RATIO, "{name}: {ratio:.1} × the input");
-        self.highest = self.highest.max(ratio);
+    /// Runs on a file and checks the memory.
+    fn run(&mut self, name: &str, file: &Path, flags: &[&str]) {
+        let size = fs::metadata(file).unwrap().len();
+        let ratio = (run(file, flags) - self.base) / size as f64;
+        let limit = limit(name, flags);
+        assert!(
+            ratio <= limit,
+            "{name} {flags:?}: {ratio:.1} × the input, at most {limit}"
+        );
+        let highest = if limit > MAX_RATIO {
+            &mut self.highest_of_exceptions
+        } else {
+            &mut self.highest
+        };
+        *highest = highest.max(ratio);
     }
 }
 
 #[test]
 fn memory_is_bounded_by_the_input() {
+    if let Ok(settings) = std::env::var(MEASURED_RUN) {
+        return start_measured(&settings);
+    }
     let requested = std::env::var("MAINSTAY_LIST_MIB").ok();
     // Every third layout of lists unless a size is requested.
     let step = if requested.is_some() { 1 } else { 3 };
@@ -200,10 +242,10 @@ fn memory_is_bounded_by_the_input() {
     let here = tempfile::tempdir().unwrap();
     let empty = here.path().join("empty.yaml");
     fs::write(&empty, "").unwrap();
-    assert_eq!(run(&empty, &[]), Some(0));
     let mut meter = Meter {
-        base: peak(),
+        base: run(&empty, &["--keep-going"]),
         highest: 0.0,
+        highest_of_exceptions: 0.0,
     };
     let write = |name: &str, text: &str| -> PathBuf {
         let file = here.path().join(format!("{}.yaml", name.replace(' ', "-")));
@@ -217,31 +259,32 @@ fn memory_is_bounded_by_the_input() {
         .collect();
     for (name, text) in &inputs {
         let file = write(name, text);
-        assert_eq!(run(&file, &[]), Some(0), "{name}");
-        meter.check(name, &file);
+        meter.run(name, &file, &["--keep-going"]);
         let expects_change = !name.contains("without pods");
         assert_eq!(
             fs::read(&file).unwrap() != text.as_bytes(),
             expects_change,
             "{name}"
         );
-        assert_eq!(run(&file, &["--uninject"]), Some(0), "{name} --uninject");
-        meter.check(name, &file);
+        meter.run(name, &file, &["--keep-going", "--uninject"]);
         assert!(is_restored(name, text, &file), "{name} is not restored");
     }
     let functions = resource_lists(size);
     for (name, text) in &functions {
         let file = write(name, text);
-        let out = String::from_utf8(run_function(&file)).unwrap();
-        meter.check(name, &file);
+        meter.run(name, &file, &[]);
+        let out = fs::read_to_string(file.with_extension("out")).unwrap();
         let count = |text: &str, part: &str| text.matches(part).count();
         let objects = count(text, "internal.config.kubernetes.io/path");
         assert_eq!(count(&out, "injected (initializer)"), objects, "{name}");
         assert_eq!(count(&out, "\"file\":{\"path\":\"a/"), objects, "{name}");
     }
     let count = inputs.len() + functions.len();
-    let highest = meter.highest;
-    println!("harden generate-memory: {mebibytes} MiB in {count} layouts, at most {highest:.1} × the input");
+    let (highest, exceptions) = (meter.highest, meter.highest_of_exceptions);
+    println!(
+        "harden generate-memory: {mebibytes} MiB in {count} layouts, at most {highest:.1} × the input; documented \
+         exceptions {exceptions:.1} ×"
+    );
 }
 
 /// Reports whether a file is the original again: its bytes, or the same object in JSON.
