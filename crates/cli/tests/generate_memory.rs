@@ -1,7 +1,11 @@
 //! Memory of `mainstay generate` relative to its input: lists in every layout, single large objects, and the
 //! list of a KRM function. `MAINSTAY_LIST_MIB` sets the size of the input and selects all layouts of lists.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its directory fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot set up its directory fails; figures are printed"
+)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,8 +17,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 /// Maximum memory above that of an empty run, as a multiple of the input size.
 const MAX_RATIO: f64 = 8.0;
 
-/// Limits above [`MAX_RATIO`], which docs/generate.md states: the undo record of a single large object with CRLF
-/// is read with the parser, and a function holds its input, its output and the results.
+/// Returns the limit of a layout. Those above [`MAX_RATIO`] are stated in docs/generate.md: the undo record of
+/// a single large object with CRLF is read with the parser, and a function holds its input, its output and
+/// the results.
 fn limit(layout: &str, flags: &[&str]) -> f64 {
     match layout {
         "one object with CRLF" if flags.contains(&"--uninject") => 90.0,
@@ -164,8 +169,8 @@ fn resource_lists(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Starts `mainstay generate` on a file, or as a KRM function if there are no flags, and prints its peak memory
-/// and exit code.
+/// Starts `mainstay generate` on a file, or as a KRM function if there are no flags, and prints its peak
+/// memory and exit code.
 fn start_measured(settings: &str) {
     let mut lines = settings.lines();
     let file = Path::new(lines.next().unwrap());
