@@ -17,9 +17,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 /// Maximum memory above that of an empty run, as a multiple of the input size.
 const MAX_RATIO: f64 = 8.0;
 
-/// Returns the limit of a layout. Those above [`MAX_RATIO`] are stated in docs/generate.md: the undo record of
-/// a single large object with CRLF is read with the parser, and a function holds its input, its output and
-/// the results.
+/// Returns the limit of a layout. Those above [`MAX_RATIO`] are stated in docs/generate.md: the undo record
+/// of a single large object with CRLF is read with the parser, and a function holds its input, its output
+/// and the results.
 fn limit(layout: &str, flags: &[&str]) -> f64 {
     match layout {
         "one object with CRLF" if flags.contains(&"--uninject") => 90.0,
