@@ -35,9 +35,14 @@ mod tests {
             numbers: Numbers::Exact,
             ..Options::default()
         };
-        let text = b"a: [1, 18446744073709551615, 1.5, .inf, null, true]\nb: {c: \"1\"}\n";
+        let text = b"a: [1, 18446744073709551615, 1.5, null, true]\nb: {c: \"1\"}\n";
         let json = Json::from(parse_with(text, &options).unwrap());
-        let expected = r#"{"a":[1,18446744073709551615,1.5,null,null,true],"b":{"c":"1"}}"#;
+        let expected = r#"{"a":[1,18446744073709551615,1.5,null,true],"b":{"c":"1"}}"#;
         assert_eq!(json.to_string(), expected);
+    }
+
+    #[test]
+    fn infinities_become_null() {
+        assert_eq!(Json::from(Value::Float(f64::INFINITY)), Json::Null);
     }
 }
