@@ -3,13 +3,18 @@
 
 mod charts;
 mod figure;
+pub(crate) mod inject;
 mod machine;
+mod operator;
+mod process;
+mod rehearsal;
 mod render;
 mod report;
 
 pub(crate) use figure::Figure;
 pub(crate) use report::Report;
 
+use anyhow::bail;
 use machine::Machine;
 
 /// Least number of runs of each program.
@@ -23,18 +28,62 @@ pub(crate) struct Arguments {
     /// Measure only inputs whose name contains this; the page is not written
     #[arg(long, default_value = "")]
     only: String,
+    /// Measure only this area: rendering, injection, operator, rehearsal; the page is not written
+    #[arg(long)]
+    area: Option<String>,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            runs: LEAST_RUNS,
+            only: String::new(),
+            area: None,
+        }
+    }
+}
+
+impl Arguments {
+    /// Everything of one area.
+    pub(crate) fn for_area(name: &str) -> Self {
+        Self {
+            area: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.only.is_empty() && self.area.is_none()
+    }
 }
 
 /// The measurements of one area.
 struct Suite {
-    name: &'static str,
+    area: &'static str,
     measure: fn(&mut Bench) -> anyhow::Result<()>,
 }
 
-const SUITES: &[Suite] = &[Suite {
-    name: "rendering",
-    measure: render::measure,
-}];
+const SUITES: &[Suite] = &[
+    Suite {
+        area: "rendering",
+        measure: render::measure,
+    },
+    Suite {
+        area: INJECTION,
+        measure: inject::measure,
+    },
+    Suite {
+        area: "rehearsal",
+        measure: rehearsal::measure,
+    },
+    Suite {
+        area: "operator",
+        measure: operator::measure,
+    },
+];
+
+/// The area of `mainstay generate`.
+pub(crate) const INJECTION: &str = "injection";
 
 /// A bench in progress.
 pub(crate) struct Bench {
@@ -64,31 +113,31 @@ impl Bench {
 
 /// Measures, prints and stores all figures; writes the page.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let report = measure(arguments.runs, &arguments.only)?;
+    let report = measure(arguments)?;
     println!("\n{}\n", crate::table::layout(report::HEADINGS, &report.rows()));
     for subject in &report.different {
         println!("different output: {subject}");
     }
     println!("{}", report.machine.text());
     println!("{}", report.store()?.display());
-    if arguments.only.is_empty() {
+    if arguments.is_complete() {
         println!("{}", report.store_page()?.display());
     }
     Ok(())
 }
 
-/// Measures every suite.
-pub(crate) fn measure(runs: usize, only: &str) -> anyhow::Result<Report> {
+/// Measures the selected suites.
+pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
     let mut bench = Bench {
-        runs: runs.max(LEAST_RUNS),
-        only: only.to_owned(),
+        runs: arguments.runs.max(LEAST_RUNS),
+        only: arguments.only.clone(),
         figures: Vec::new(),
         identical: Vec::new(),
         different: Vec::new(),
     };
     let mut machine = Machine::observe();
-    for suite in SUITES {
-        println!("measuring {}", suite.name);
+    for suite in selected(arguments.area.as_deref())? {
+        println!("measuring {}", suite.area);
         (suite.measure)(&mut bench)?;
     }
     machine.finish();
@@ -99,4 +148,35 @@ pub(crate) fn measure(runs: usize, only: &str) -> anyhow::Result<Report> {
         identical: bench.identical,
         different: bench.different,
     })
+}
+
+/// Returns the suite of an area; all of them without one.
+fn selected(area: Option<&str>) -> anyhow::Result<Vec<&'static Suite>> {
+    let is_selected = |suite: &&Suite| area.is_none_or(|area| suite.area == area);
+    let selected: Vec<&Suite> = SUITES.iter().filter(is_selected).collect();
+    if selected.is_empty() {
+        let known: Vec<&str> = SUITES.iter().map(|suite| suite.area).collect();
+        bail!(
+            "unknown area {:?}; known areas: {}",
+            area.unwrap_or_default(),
+            known.join(", ")
+        );
+    }
+    Ok(selected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_selects_its_suite() {
+        assert_eq!(selected(None).unwrap().len(), SUITES.len());
+        assert_eq!(selected(Some(INJECTION)).unwrap().len(), 1);
+        let error = selected(Some("nothing")).err().map(|error| error.to_string());
+        assert_eq!(
+            error.as_deref(),
+            Some("unknown area \"nothing\"; known areas: rendering, injection, rehearsal, operator")
+        );
+    }
 }

@@ -14,8 +14,6 @@ mod dist;
 mod docs;
 mod fuzz;
 mod hostile;
-mod inject_bench;
-mod inject_speed;
 mod measure;
 mod parity;
 mod peers;
@@ -86,7 +84,7 @@ enum Task {
     Measure(measure::Arguments),
     /// Measure injection against istioctl inside a network namespace with an API server
     #[command(hide = true)]
-    BenchInject(inject_bench::Arguments),
+    BenchInject(bench::inject::istioctl::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -113,7 +111,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
-        Task::BenchInject(arguments) => inject_bench::run(&arguments),
+        Task::BenchInject(arguments) => bench::inject::istioctl::run(&arguments),
         Task::Hostile(arguments) => hostile::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::FuzzReplay(arguments) => fuzz::replay(arguments),

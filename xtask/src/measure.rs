@@ -80,15 +80,15 @@ pub(crate) fn measured(
 /// Runs `command` with its output discarded and returns its cost; fails if the command fails.
 pub(crate) fn cost_of(command: &[&str], scratch: &Path) -> anyhow::Result<Cost> {
     let report = scratch.join("cost.json");
-    let status = Command::new(std::env::current_exe()?)
+    let output = Command::new(std::env::current_exe()?)
         .arg("measure")
         .arg(&report)
         .arg("--")
         .args(command)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    ensure!(status.success(), "{} failed", command.join(" "));
+        .output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{} failed: {stderr}", command.join(" "));
     Ok(serde_json::from_slice(&std::fs::read(&report)?)?)
 }

@@ -9,42 +9,18 @@ use serde::Deserialize;
 
 use super::charts::BenchChart;
 use super::figure::{Figure, Goal, Peer, Sample};
+use super::process::{self, Goals, PeerRuns};
 use crate::build::Profile;
-use crate::measure::{Cost, cost_of};
+use crate::measure::cost_of;
 
 /// Goal for wall and CPU time: the peer takes this many times as long.
 const TIME: Goal = Goal::Ratio(10.0);
-/// Goal for peak memory.
-const MEMORY: Goal = Goal::Ratio(8.0);
 
-/// A quantity of a whole process.
-struct Quantity {
-    name: &'static str,
-    unit: &'static str,
-    goal: Goal,
-    value: fn(&Cost) -> f64,
-}
-
-const QUANTITIES: &[Quantity] = &[
-    Quantity {
-        name: "whole process, wall time",
-        unit: "ms",
-        goal: TIME,
-        value: |cost| cost.wall.as_secs_f64() * 1e3,
-    },
-    Quantity {
-        name: "whole process, CPU time",
-        unit: "ms",
-        goal: TIME,
-        value: |cost| cost.cpu.as_secs_f64() * 1e3,
-    },
-    Quantity {
-        name: "whole process, peak memory",
-        unit: "MiB",
-        goal: MEMORY,
-        value: |cost| cost.peak_kib as f64 / 1024.0,
-    },
-];
+const GOALS: Goals = Goals {
+    wall: TIME,
+    cpu: TIME,
+    memory: Goal::Ratio(8.0),
+};
 
 /// Measures all charts; compares the output of both programs first.
 pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
@@ -140,21 +116,11 @@ fn whole_process(
         ours.push(cost_of(&arguments(mainstay, &path), scratch)?);
         theirs.push(cost_of(&arguments(helm, &path), scratch)?);
     }
-    let figure = |quantity: &Quantity| {
-        let sample = |costs: &[Cost]| Sample::from_runs(costs.iter().map(quantity.value).collect());
-        Figure {
-            subject: chart.name.into(),
-            quantity: quantity.name.into(),
-            unit: quantity.unit.into(),
-            ours: sample(&ours),
-            peer: Some(Peer {
-                name: "helm".into(),
-                sample: sample(&theirs),
-            }),
-            goal: quantity.goal,
-        }
+    let peer = PeerRuns {
+        name: "helm",
+        costs: &theirs,
     };
-    Ok(QUANTITIES.iter().map(figure).collect())
+    Ok(process::figures(chart.name, GOALS, &ours, Some(peer)))
 }
 
 /// A line `bench {…}` of the bench of `mainstay-chart`: milliseconds of all runs.

@@ -9,10 +9,9 @@ use mainstay_testkit::repository_root;
 
 use super::fuzzed;
 use super::row::{Row, RowKind};
-use crate::build;
-use crate::inject_bench::{self, Figures, Sample};
-use crate::inject_speed::{self, SpeedFigure};
+use super::speed::figure_row;
 use crate::programs::{self, ProgramName, Programs};
+use crate::{bench, build};
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -25,7 +24,6 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     ));
     if !quick {
         rows.extend(bench_rows());
-        rows.extend(throughput_rows());
     }
     rows
 }
@@ -327,60 +325,13 @@ impl CommandClaim {
 }
 
 fn bench_rows() -> Vec<Row> {
-    match inject_bench::measure(5) {
-        Ok(figures) => compared(&figures),
+    match bench::measure(&bench::Arguments::for_area(bench::INJECTION)) {
+        Ok(report) => report.figures.iter().map(figure_row).collect(),
         Err(error) => vec![Row::not_measured(
-            "speed against istioctl kube-inject",
-            "≥ 20×",
+            "speed of generate",
+            "the goals of `cargo xtask bench --area injection`",
             RowKind::Performance,
             &error,
         )],
     }
-}
-
-fn throughput_rows() -> Vec<Row> {
-    match inject_speed::figures(5) {
-        Ok(figures) => figures.iter().map(SpeedFigure::row).collect(),
-        Err(error) => vec![Row::not_measured(
-            "throughput of generate",
-            "≥ 30 MB/s",
-            RowKind::Performance,
-            &error,
-        )],
-    }
-}
-
-fn compared(figures: &Figures) -> Vec<Row> {
-    let size = figures.bytes as f64 / 1e6;
-    let theirs = figures.istioctl;
-    let ratio = |ours: f64| theirs.wall_ms / ours;
-    let fast = |claim: &str, ours: Sample| {
-        let figure = format!(
-            "{:.0} ms, istioctl {:.0} ms: {:.1}× ({:.1}× by CPU time)",
-            ours.wall_ms,
-            theirs.wall_ms,
-            ratio(ours.wall_ms),
-            theirs.cpu_ms / ours.cpu_ms
-        );
-        let claim = format!("{claim} ({size:.1} MB)");
-        Row::fast(&claim, figure, "≥ 20×", ratio(ours.wall_ms) >= 20.0)
-    };
-    let small = |claim: &str, ours: f64| {
-        let figure = format!(
-            "{ours:.1} MiB, istioctl {:.1} MiB for {size:.1} MB",
-            theirs.peak_mib
-        );
-        Row::fast(claim, figure, "< 64 MiB", ours < 64.0)
-    };
-    vec![
-        fast("1,000 manifests in one stream", figures.stream),
-        fast("1,000 files in place", figures.files),
-        small("peak memory, one stream", figures.stream.peak_mib),
-        small("peak memory, 1,000 files", figures.files.peak_mib),
-        small("peak memory, a stream ten times as long", figures.long.peak_mib),
-        fast("1,000 manifests in one List", figures.list),
-        small("peak memory, one List", figures.list.peak_mib),
-        fast("1,000 manifests in one List of JSON", figures.json),
-        small("peak memory, one List of JSON", figures.json.peak_mib),
-    ]
 }

@@ -3,12 +3,9 @@
 use super::row::{Row, RowKind};
 use crate::bench::{self, Figure, Report};
 
-/// Runs of each program.
-const RUNS: usize = 20;
-
 /// Returns all rows.
 pub(super) fn rows() -> Vec<Row> {
-    match bench::measure(RUNS, "") {
+    match bench::measure(&bench::Arguments::default()) {
         Ok(report) => report_rows(&report),
         Err(error) => vec![Row::not_measured(CLAIM, GOAL, RowKind::Correctness, &error)],
     }
@@ -36,7 +33,8 @@ fn parity_row(report: &Report) -> Row {
     Row::correct(CLAIM, figure, GOAL, different == 0 && identical > 0)
 }
 
-fn figure_row(figure: &Figure) -> Row {
+/// Returns the row of a figure.
+pub(super) fn figure_row(figure: &Figure) -> Row {
     Row::fast(
         &figure.name(),
         figure.text(),

@@ -1,57 +1,67 @@
 //! Namespaces and pods of the benchmark cluster, divided by a divisor, and changes of their labels.
 
+use std::ops::Range;
+
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// How many of what.
+/// Size of the cluster.
+#[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) namespaces: usize,
     pub(crate) pods: usize,
+    /// Environment variables per container: 65 for a pod of about 13 KB.
+    pub(crate) variables: usize,
 }
 
-/// Requests under way at once.
-const AT_ONCE: usize = 24;
+/// Concurrent requests.
+const CONCURRENT_REQUESTS: usize = 24;
 
-/// Whom namespaces and pods refer to; `three` is kept free, for the measurement of its first use.
-const NAMES: [(&str, &str); 3] = [
+/// Labels of namespaces, and the revisions that their pods were injected with. The revision `three` has no
+/// referrer: its first use is measured.
+const REFERENCES: [(&str, &str); 3] = [
     ("istio-injection=enabled", "one-v1-29-1"),
     ("istio.io/rev=stable", "one-v1-29-1"),
     ("istio.io/rev=two", "two"),
 ];
 
 impl Load {
-    pub(crate) fn of(divisor: usize) -> Self {
+    /// 1,000 namespaces and 20,000 pods, divided by `divisor`.
+    pub(crate) fn divided_by(divisor: usize) -> Self {
         Self {
             namespaces: 1_000 / divisor,
             pods: 20_000 / divisor,
+            variables: 65,
         }
     }
 
+    /// Creates the namespaces and pods.
     pub(crate) async fn fill(&self, server: &Server) {
         let namespaces = stream::iter(0..self.namespaces);
         namespaces
-            .for_each_concurrent(AT_ONCE, async |number| {
-                server.namespace(&name(number), NAMES[number % 3].0).await;
+            .for_each_concurrent(CONCURRENT_REQUESTS, async |number| {
+                server.namespace(&name(number), REFERENCES[number % 3].0).await;
             })
             .await;
         let pods = stream::iter(0..self.pods);
-        pods.for_each_concurrent(AT_ONCE, async |number| {
+        pods.for_each_concurrent(CONCURRENT_REQUESTS, async |number| {
             let path = format!("/api/v1/namespaces/{}/pods", name(number % self.namespaces));
             server.accepted("POST", &path, Some(&self.pod(number))).await;
         })
         .await;
     }
 
-    /// What the server keeps of a pod.
+    /// Returns the size of a stored pod in bytes.
     pub(crate) async fn size(&self, server: &Server) -> usize {
         let path = format!("/api/v1/namespaces/{}/pods/pod-0", name(0));
         server.call("GET", &path, None).await.1.to_string().len()
     }
 
-    pub(crate) async fn relabel(&self, server: &Server, count: usize) {
-        let numbers = stream::iter(0..count);
+    /// Makes the changes with these numbers: each sets a label, which no revision depends on, to a new value.
+    pub(crate) async fn relabel(&self, server: &Server, changes: Range<usize>) {
+        let numbers = stream::iter(changes);
         numbers
             .for_each_concurrent(8, async |number| {
                 let pod = number % self.pods;
@@ -65,9 +75,9 @@ impl Load {
             .await;
     }
 
-    /// An injected pod of a Deployment, of about 13 KB.
+    /// An injected pod of a Deployment.
     fn pod(&self, number: usize) -> Value {
-        let revision = NAMES[number % self.namespaces % 3].1;
+        let revision = REFERENCES[number % self.namespaces % 3].1;
         let variables = |prefix: &str, count: usize| -> Vec<Value> {
             (0..count)
                 .map(|n| json!({"name": format!("{prefix}_{n}"), "value": "x".repeat(60)}))
@@ -107,7 +117,10 @@ impl Load {
                 },
             },
             "spec": {
-                "containers": [container("app", "APP", 30), container("istio-proxy", "PROXY", 35)],
+                "containers": [
+                    container("app", "APP", self.variables / 2),
+                    container("istio-proxy", "PROXY", self.variables - self.variables / 2),
+                ],
                 "volumes": [{"name": "data", "emptyDir": {}}],
             },
         })

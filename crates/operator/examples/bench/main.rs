@@ -1,11 +1,14 @@
-//! Benchmark of the operator in a large cluster: fills a real API server, runs the operator as a separate
-//! process, and prints lines `figure NAME VALUE UNIT`. Requests are counted from the server's audit log;
-//! those of leader election are left out.
+//! Benchmarks of the operator in a large cluster: fills a real API server and runs the operator as a separate
+//! process. Requests are counted from the server's audit log; those of leader election are left out.
 //!
 //! ```text
-//! bench [DIVISOR]                the measurement
-//! bench --operate KUBECONFIG     the operator, where the `mainstay` binary is not there
+//! bench [DIVISOR]                    requests, memory and CPU time, as lines `figure NAME VALUE UNIT`
+//! bench start RUNS [SAIL_OPERATOR]   cold starts, as lines `bench {…}`
+//! bench events RUNS [SAIL_OPERATOR]  cost per watch event, as lines `bench {…}`
+//! bench --operate KUBECONFIG         the operator, if the `mainstay` binary is not built
 //! ```
+//!
+//! `SAIL_OPERATOR` is a binary of the Sail Operator, which is measured in the same cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,10 +18,12 @@
     reason = "a benchmark prints"
 )]
 
+mod beside;
 mod load;
 mod process;
 mod server;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -27,7 +32,7 @@ use mainstay_testkit::{built_peer, isolation};
 use serde_json::json;
 
 use load::Load;
-use process::Operator;
+use process::{Operator, Program};
 use server::Server;
 
 fn main() -> ExitCode {
@@ -42,27 +47,38 @@ fn main() -> ExitCode {
         runtime.block_on(process::operate(kubeconfig));
         return ExitCode::SUCCESS;
     }
-    let divisor = arguments.first().map_or(1, |text| text.parse().unwrap());
     for part in PARTS {
         built_peer(part).unwrap();
     }
     isolation::enter().unwrap();
-    runtime.block_on(measure(divisor));
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["start", runs, peer @ ..] => runtime.block_on(beside::starts(runs.parse().unwrap(), path(peer))),
+        ["events", runs, peer @ ..] => runtime.block_on(beside::events(runs.parse().unwrap(), path(peer))),
+        rest => {
+            let divisor = rest.first().map_or(1, |text| text.parse().unwrap());
+            runtime.block_on(measure(divisor));
+        }
+    }
     ExitCode::SUCCESS
+}
+
+fn path<'a>(words: &[&'a str]) -> Option<&'a Path> {
+    words.first().map(|word| Path::new(*word))
 }
 
 fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
     println!("figure {name} {value} {unit}");
 }
 
-/// Seconds of processor time so far.
+/// Returns the CPU time so far, in seconds.
 fn busy(operator: &Operator) -> f64 {
     operator.usage().cpu_time().as_secs_f64()
 }
 
 async fn measure(divisor: usize) {
     let server = Server::start().await;
-    let load = Load::of(divisor);
+    let load = Load::divided_by(divisor);
     let begin = Instant::now();
     load.fill(&server).await;
     println!(
@@ -72,7 +88,7 @@ async fn measure(divisor: usize) {
         load.size(&server).await,
         begin.elapsed().as_secs_f64()
     );
-    let operator = Operator::start(&server, false);
+    let operator = Operator::start(&server, &Program::mainstay(&server, false));
     server.quiet().await;
     install(&server).await;
     set_up(&server).await;
@@ -85,7 +101,7 @@ async fn measure(divisor: usize) {
     restart(&server, operator, "restart_untold", false).await;
 }
 
-/// One control plane from nothing.
+/// Installs the first control plane.
 async fn install(server: &Server) {
     let audit = server.audit();
     let spec = json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": ["default"]}});
@@ -110,7 +126,7 @@ async fn install(server: &Server) {
     }
 }
 
-/// Two more control planes and four more tags.
+/// Installs two more control planes and four more tags.
 async fn set_up(server: &Server) {
     for (name, version) in [("two", "v1.28.2"), ("three", "v1.27.9")] {
         let spec = json!({"version": version, "namespace": "istio-system"});
@@ -136,7 +152,7 @@ async fn set_up(server: &Server) {
     server.quiet().await;
 }
 
-/// A change of an Istio that asks for nothing new.
+/// Changes an annotation of an Istio, which requires no write.
 async fn rest(server: &Server, operator: &Operator) {
     let audit = server.audit();
     let before = busy(operator);
@@ -154,11 +170,11 @@ async fn rest(server: &Server, operator: &Operator) {
     figure("noop_cpu", format!("{:.3}", busy(operator) - before), "s");
 }
 
-/// A thousand labels that mean nothing to us, on pods that are injected.
+/// Changes 1,000 labels of injected pods, which requires no write.
 async fn events(server: &Server, operator: &Operator, load: &Load) {
     let audit = server.audit();
     let before = busy(operator);
-    load.relabel(server, 1_000).await;
+    load.relabel(server, 0..1_000).await;
     server.pass(Duration::from_secs(3)).await;
     let counts = audit.counts();
     figure("events_cpu", format!("{:.3}", busy(operator) - before), "s");
@@ -166,7 +182,8 @@ async fn events(server: &Server, operator: &Operator, load: &Load) {
     figure("events_reads", counts.reads, "requests");
 }
 
-/// From the first reference to a revision to its condition, and from the last one's end; the middle of nine.
+/// Measures the time from the first reference to a revision, and from the removal of the last one, to the
+/// revision's condition; medians of nine.
 async fn uses(server: &Server) {
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for _ in 0..9 {
@@ -197,7 +214,7 @@ async fn restart(server: &Server, operator: Operator, name: &str, is_platform_gi
     drop(operator);
     let audit = server.audit();
     let begin = Instant::now();
-    let operator = Operator::start(server, is_platform_given);
+    let operator = Operator::start(server, &Program::mainstay(server, is_platform_given));
     server.quiet().await;
     let counts = audit.counts();
     figure(&format!("{name}_writes"), counts.writes, "requests");

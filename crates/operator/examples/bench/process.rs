@@ -1,6 +1,6 @@
 //! The operator as a separate process: memory and CPU time from the kernel.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -13,49 +13,82 @@ use mainstay_testkit::{Usage, isolation};
 
 use crate::server::{OPERATOR, Server};
 
-/// Asks this program to be the operator.
+/// Argument that makes this program run the operator.
 pub(crate) const OPERATE: &str = "--operate";
 
 /// A running operator; it is killed with this value.
 pub(crate) struct Operator {
     child: Child,
-    /// The kernel's number for it, which is not the one inside the namespace.
+    /// The pid outside of the namespace.
     outer: u32,
 }
 
-/// The whole program if it was built, else this one.
-fn program() -> (PathBuf, Vec<String>) {
-    let own = std::env::current_exe().unwrap();
-    let whole = own.parent().unwrap().parent().unwrap().join("mainstay");
-    let run = [
-        "operator",
-        "run",
-        "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-    ]
-    .map(str::to_owned);
-    if whole.is_file() && std::env::var_os("BENCH_LIBRARY").is_none() {
-        return (whole, run.to_vec());
+/// An operator that can be started.
+pub(crate) struct Program {
+    path: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Program {
+    /// The `mainstay` binary beside this program, or this program if it was not built. The operator detects the
+    /// platform unless it is given.
+    pub(crate) fn mainstay(server: &Server, is_platform_given: bool) -> Self {
+        let own = std::env::current_exe().unwrap();
+        let binary = own.parent().unwrap().parent().unwrap().join("mainstay");
+        if !binary.is_file() || std::env::var_os("BENCH_LIBRARY").is_some() {
+            let kubeconfig = server.cluster.kubeconfig(OPERATOR).display().to_string();
+            return Self {
+                path: own,
+                arguments: vec![OPERATE.to_owned(), kubeconfig],
+            };
+        }
+        let mut arguments = [
+            "operator",
+            "run",
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        if is_platform_given {
+            arguments.push("--platform=kubernetes".to_owned());
+        }
+        Self {
+            path: binary,
+            arguments,
+        }
     }
-    (own, Vec::new())
+
+    /// A binary of the Sail Operator with the flags that it shares with ours.
+    pub(crate) fn sail_operator(server: &Server, binary: &Path) -> Self {
+        let configuration = server.cluster.directory().join("sail-operator.properties");
+        std::fs::write(&configuration, "").unwrap();
+        Self {
+            path: binary.to_owned(),
+            arguments: vec![
+                "--metrics-bind-address=0".to_owned(),
+                "--health-probe-bind-address=0".to_owned(),
+                "--leader-elect=false".to_owned(),
+                format!("--config-file={}", configuration.display()),
+            ],
+        }
+    }
+
+    /// The same operator without leader election.
+    pub(crate) fn without_leader_election(mut self) -> Self {
+        self.arguments.push("--leader-elect=false".to_owned());
+        self
+    }
 }
 
 impl Operator {
-    /// Starts the operator; it detects the platform unless it is given.
-    pub(crate) fn start(server: &Server, is_platform_given: bool) -> Self {
-        let kubeconfig = server.cluster.kubeconfig(OPERATOR);
-        let (program, mut arguments) = program();
-        if is_platform_given && !arguments.is_empty() {
-            arguments.push("--platform=kubernetes".to_owned());
-        }
-        if arguments.is_empty() {
-            arguments = vec![OPERATE.to_owned(), kubeconfig.display().to_string()];
-        }
-        println!("{} {}", program.display(), arguments.join(" "));
+    /// Starts the operator.
+    pub(crate) fn start(server: &Server, program: &Program) -> Self {
+        println!("{} {}", program.path.display(), program.arguments.join(" "));
         let log = std::fs::File::create(server.cluster.directory().join("operator.log")).unwrap();
-        let child = Command::new(program)
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
+        let child = Command::new(&program.path)
+            .args(&program.arguments)
+            .env("KUBECONFIG", server.cluster.kubeconfig(OPERATOR))
             .env("POD_NAMESPACE", "sail-operator")
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
@@ -66,7 +99,7 @@ impl Operator {
         Self { child, outer }
     }
 
-    /// What it needs.
+    /// Memory and CPU time of the process.
     pub(crate) fn usage(&self) -> Usage {
         Usage::for_process(self.outer)
     }
@@ -79,7 +112,7 @@ impl Drop for Operator {
     }
 }
 
-/// The operator itself, from the library.
+/// Runs the operator of the library.
 pub(crate) async fn operate(kubeconfig: &str) {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())

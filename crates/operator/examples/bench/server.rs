@@ -11,7 +11,7 @@ use mainstay_cluster::definitions;
 use mainstay_testkit::cluster::{Audit, Cluster, Options, User};
 use serde_json::{Value, json};
 
-/// Who the operator is.
+/// User of the operator.
 pub(crate) const OPERATOR: &str = "operator";
 
 /// A control plane without controllers, so that nothing else affects the measurement.
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 /// Calls of the operator since a point in time.
 pub(crate) struct Counter(Audit);
 
-/// How often it asked.
+/// Number of requests by kind.
 pub(crate) struct Counts {
     pub(crate) reads: usize,
     pub(crate) watches: usize,
@@ -38,7 +38,7 @@ pub(crate) fn custom(kind: &str, name: &str, spec: Value) -> Value {
 
 const OURS: &str = "/apis/sailoperator.io/v1";
 
-/// The kinds of which an install makes objects, by path.
+/// Paths of the kinds that an installation creates objects of.
 const INSTALLED: [&str; 12] = [
     "/api/v1/configmaps",
     "/api/v1/services",
@@ -109,12 +109,37 @@ impl Server {
             .await;
     }
 
+    /// Deletes an object and waits until it no longer exists.
+    pub(crate) async fn delete(&self, plural: &str, name: &str) {
+        let path = format!("{OURS}/{plural}/{name}");
+        self.accepted("DELETE", &path, None).await;
+        for _ in 0..3_000 {
+            if self.call("GET", &path, None).await.0 == 404 {
+                return;
+            }
+            self.pass(Duration::from_millis(20)).await;
+        }
+        panic!("{name} is not deleted");
+    }
+
+    /// Waits until no revision exists.
+    pub(crate) async fn until_no_revision(&self) {
+        for _ in 0..3_000 {
+            let (_, list) = self.call("GET", &format!("{OURS}/istiorevisions"), None).await;
+            if list["items"].as_array().is_some_and(Vec::is_empty) {
+                return;
+            }
+            self.pass(Duration::from_millis(20)).await;
+        }
+        panic!("a revision is not deleted");
+    }
+
     pub(crate) async fn patch(&self, plural: &str, name: &str, patch: &Value) {
         self.accepted("PATCH", &format!("{OURS}/{plural}/{name}"), Some(patch))
             .await;
     }
 
-    /// Says what a Deployment controller would say, until the object is healthy.
+    /// Reports Deployments as ready, as their controller would, until the object is healthy.
     pub(crate) async fn until_healthy(&self, plural: &str, name: &str) {
         for _ in 0..3_000 {
             self.make_ready().await;
@@ -160,7 +185,7 @@ impl Server {
         panic!("{revision} never has InUse={status}");
     }
 
-    /// How many objects carry the operator's mark.
+    /// Returns the number of objects with the operator's label.
     pub(crate) async fn installed(&self) -> usize {
         let mut count = 0;
         for path in INSTALLED {
@@ -176,7 +201,7 @@ impl Server {
         count
     }
 
-    /// Waits until the operator has asked nothing for two seconds.
+    /// Waits until the operator has sent no request for two seconds.
     pub(crate) async fn quiet(&self) {
         loop {
             let audit = self.audit();
@@ -249,7 +274,7 @@ impl Counter {
         counts
     }
 
-    /// How often the object written most was written.
+    /// Returns the number of writes of the object that was written most.
     pub(crate) fn most_writes_of_one<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
         let mut objects: BTreeMap<String, usize> = BTreeMap::new();
         for line in lines {
