@@ -34,7 +34,7 @@ pub(super) enum Source {
     },
 }
 
-/// Names of standard input. The system's own lead to the file behind it, which must not be replaced.
+/// Names of standard input. The paths in `/dev` resolve to the redirected file, which must not be replaced.
 const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// File extensions searched in directories.

@@ -89,15 +89,15 @@ impl Function<'_> {
         match self.process(inputs, options) {
             Ok((outcome, configured)) => self.concluded(outcome, &configured),
             Err(error) => {
-                let result = KrmResult::failure(error.to_string());
+                let result = KrmResult::failure(error.to_string()).to_json();
                 let end = Err(CliError::new(Kind::Inject, error.to_string()));
                 self.response(self.text, &[result], end)
             }
         }
     }
 
-    /// Returns the response with these results, or the input and an error if they cannot be added.
-    fn response(&self, text: &[u8], results: &[KrmResult], end: Result<(), CliError>) -> Response {
+    /// Returns the response with these results in JSON, or the input and an error if they cannot be added.
+    fn response(&self, text: &[u8], results: &[String], end: Result<(), CliError>) -> Response {
         match with_results(text, results) {
             Some(text) => Response { text, end },
             None => Response {
@@ -126,6 +126,7 @@ impl Function<'_> {
         let reports = outcome.reports.iter();
         let results: Vec<_> = reports
             .flat_map(|report| results::for_report(report, &self.shell.items, check))
+            .map(|result| result.to_json())
             .collect();
         let Outcome { text, reports } = outcome;
         let text = if check || failed {
@@ -166,7 +167,7 @@ impl Function<'_> {
 }
 
 /// Appends results to a list, which is parsed without its items.
-fn with_results(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
+fn with_results(text: &[u8], results: &[String]) -> Option<Vec<u8>> {
     let shell = Shell::new(text)?;
     shell.restored(&results::insert(&shell.text, results)?)
 }

@@ -57,6 +57,12 @@ impl KrmResult {
             tags: None,
         }
     }
+
+    /// Returns the result as JSON on one line, which is also YAML.
+    pub(super) fn to_json(&self) -> String {
+        // A result has string keys only.
+        serde_json::to_string(self).unwrap_or_default()
+    }
 }
 
 /// An item's position in the list and its file.
@@ -136,28 +142,32 @@ pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<Kr
     action.into_iter().chain(findings).collect()
 }
 
-/// Appends results to a `ResourceList`, after earlier ones and in their style; without results the text is
-/// unchanged. Returns `None` if the new text does not read as the old list with the results appended.
-pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Option<Vec<u8>> {
-    if results.is_empty() {
+/// Appends results in JSON to a `ResourceList`, after earlier ones and in their style; without results the text
+/// is unchanged. Returns `None` if the new text does not read as the old list with the results appended.
+///
+/// Every result is read by itself, and the list with the first one: reading all results in the list would take
+/// many times the memory of their text.
+pub(super) fn insert(text: &[u8], results: &[String]) -> Option<Vec<u8>> {
+    let Some(first) = results.get(..1) else {
         return Some(text.to_vec());
-    }
+    };
     let documents = parse_spanned(text, &Budget::default()).ok()?;
     let document = documents.first()?;
-    let new = match document.find(&["results"]).and_then(|id| document.node(id)) {
-        Some(earlier) => extended(text, document, earlier, results)?,
-        None => with_results(text, document.node(document.root()?)?, results),
+    let add = |results: &[String]| match document.find(&["results"]).and_then(|id| document.node(id)) {
+        Some(earlier) => extended(text, document, earlier, results),
+        None => Some(with_results(text, document.node(document.root()?)?, results)),
     };
-    is_appended(text, &new, results.len()).then_some(new)
+    let is_valid = results.iter().all(|result| is_map(result)) && is_appended(text, &add(first)?);
+    is_valid.then(|| add(results))?
+}
+
+/// Reports whether the text of a result reads as a map.
+fn is_map(result: &str) -> bool {
+    parse_map(result.as_bytes(), &Budget::default()).is_ok()
 }
 
 /// Appends results to the list `earlier`.
-fn extended(
-    text: &[u8],
-    document: &Document<'_>,
-    earlier: &Node<'_>,
-    results: &[KrmResult],
-) -> Option<Vec<u8>> {
+fn extended(text: &[u8], document: &Document<'_>, earlier: &Node<'_>, results: &[String]) -> Option<Vec<u8>> {
     let (start, end) = (earlier.span.start.offset, earlier.span.end.offset);
     match &earlier.kind {
         NodeKind::List { items, flow: false } => {
@@ -184,7 +194,7 @@ fn extended(
 }
 
 /// Adds the field `results` at the end of a list without it.
-fn with_results(text: &[u8], root: &Node<'_>, results: &[KrmResult]) -> Vec<u8> {
+fn with_results(text: &[u8], root: &Node<'_>, results: &[String]) -> Vec<u8> {
     if let NodeKind::Map { flow: true, entries } = &root.kind {
         let comma = if entries.is_empty() { "" } else { ", " };
         let end = root.span.end.offset.saturating_sub(1);
@@ -196,8 +206,8 @@ fn with_results(text: &[u8], root: &Node<'_>, results: &[KrmResult]) -> Vec<u8> 
     appended(text, root.span, &(key + &block_items(results, column)))
 }
 
-/// Reports whether `new` reads as `old` with `count` more results.
-fn is_appended(old: &[u8], new: &[u8], count: usize) -> bool {
+/// Reports whether `new` reads as `old` with one more result.
+fn is_appended(old: &[u8], new: &[u8]) -> bool {
     let read = |text| parse_map(text, &Budget::default()).ok();
     let (Some(mut old), Some(mut new)) = (read(old), read(new)) else {
         return false;
@@ -210,7 +220,7 @@ fn is_appended(old: &[u8], new: &[u8], count: usize) -> bool {
     let (Some(earlier), Some(all)) = (results(&mut old), results(&mut new)) else {
         return false;
     };
-    old == new && all.starts_with(&earlier) && all.len() == earlier.len() + count
+    old == new && all.starts_with(&earlier) && all.len() == earlier.len() + 1
 }
 
 /// Returns the column of the dash before an item, if both are on one line.
@@ -224,23 +234,15 @@ fn dash_column(text: &[u8], item: Span) -> Option<usize> {
     (before.get(line + dash) == Some(&b'-')).then_some(dash)
 }
 
-fn flow_items(results: &[KrmResult]) -> String {
-    let items = results
-        .iter()
-        .map(|result| serde_json::to_string(result).unwrap_or_default());
-    items.collect::<Vec<_>>().join(", ")
+fn flow_items(results: &[String]) -> String {
+    results.join(", ")
 }
 
-fn block_items(results: &[KrmResult], column: usize) -> String {
+fn block_items(results: &[String], column: usize) -> String {
     let mut block = String::new();
     for result in results {
         // Writing to memory cannot fail.
-        let _ = writeln!(
-            block,
-            "{:column$}- {}",
-            "",
-            serde_json::to_string(result).unwrap_or_default()
-        );
+        let _ = writeln!(block, "{:column$}- {result}", "");
     }
     block
 }
@@ -271,7 +273,10 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let found = insert(text.as_bytes(), &[KrmResult::failure("no \"x\"".into())]);
+        let found = insert(
+            text.as_bytes(),
+            &[KrmResult::failure("no \"x\"".into()).to_json()],
+        );
         assert_eq!(String::from_utf8(found.unwrap()).unwrap(), expected);
     }
 
@@ -348,6 +353,21 @@ mod tests {
     }
 
     #[test]
+    fn all_results_are_appended_unless_one_is_no_map() {
+        let results = ["one", "two"].map(|message| KrmResult::failure(message.into()).to_json());
+        let [one, two] = &results;
+        let found = insert(b"items: []\n", &results).unwrap();
+        assert_eq!(
+            String::from_utf8(found).unwrap(),
+            format!("items: []\nresults:\n- {one}\n- {two}\n")
+        );
+        for broken in ["{\"message\": \"\u{7}\"}", "{", "text"] {
+            let results = [one.clone(), broken.to_owned()];
+            assert_eq!(insert(b"items: []\n", &results), None, "{broken:?}");
+        }
+    }
+
+    #[test]
     fn results_that_cannot_be_extended_are_rejected() {
         for text in [
             "a: &a [{message: old}]\nresults: *a\n",
@@ -355,7 +375,7 @@ mod tests {
             "results: old\n",
             "results:\n-\n  message: old\n",
         ] {
-            let found = insert(text.as_bytes(), &[KrmResult::failure("new".into())]);
+            let found = insert(text.as_bytes(), &[KrmResult::failure("new".into()).to_json()]);
             assert_eq!(found, None, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! A `ResourceList` without its items: what remains is short, whatever the number of items.
+//! A `ResourceList` without its items, whose size does not depend on the number of items.
 
 use std::borrow::Cow;
 use std::ops::Range;
