@@ -8,8 +8,9 @@ use anyhow::Context;
 use crate::build::run_cargo;
 use crate::programs;
 
-/// Peers that the tests need. Tests build missing peers themselves; building them first shows the progress.
-const PEERS: [&str; 18] = [
+/// Peers that the tests need; those of full proofs only are built by the proofs. Tests build missing peers
+/// themselves; building them first shows the progress.
+const PEERS: [&str; 16] = [
     "helm4",
     "helm3",
     "oracle",
@@ -25,8 +26,6 @@ const PEERS: [&str; 18] = [
     "envoy-bootstrap-1.29.1",
     "envoy",
     "istioctl",
-    "prometheus",
-    "packaging",
     "chromium",
 ];
 

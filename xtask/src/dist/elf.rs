@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-/// A static ELF file requests no program interpreter.
+/// Reports whether an ELF file is static: it requests no program interpreter.
 pub(crate) fn is_static(binary: &Path) -> anyhow::Result<bool> {
     let bytes = fs::read(binary).with_context(|| binary.display().to_string())?;
     Ok(interpreters(&bytes).context("not a 64-bit ELF file")? == 0)

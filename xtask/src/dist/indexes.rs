@@ -14,7 +14,7 @@ pub(super) struct Download {
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
 impl Download {
-    /// Where the archive of a version is published.
+    /// Returns the address at which the archive of a version is published.
     fn url(&self, version: &str) -> String {
         format!("{HOME}/releases/download/v{version}/{}", self.archive)
     }

@@ -11,7 +11,7 @@ struct Field {
     input: Input,
 }
 
-/// How a form asks for a field.
+/// Input widget of a form field.
 #[derive(Clone, Copy)]
 enum Input {
     /// One of the installable versions.
