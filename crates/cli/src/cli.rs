@@ -157,7 +157,7 @@ const USAGE_EXITS_WITH_2: &[&str] = &[
     "verify",
 ];
 
-/// Without a command there is nothing to be verbose about: `mainstay -v` prints the version.
+/// Replaces `-v` without a command by `--version`.
 fn version_flag(mut argv: Vec<OsString>) -> Vec<OsString> {
     if let [_, flag] = argv.as_mut_slice()
         && flag == "-v"

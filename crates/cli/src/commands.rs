@@ -49,12 +49,12 @@ pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Text whose only control characters are ends of lines and changes of colour.
+/// Replaces control characters other than line breaks and color sequences.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let (kept, length) = match (first, colour(rest)) {
+        let (kept, length) = match (first, color_sequence(rest)) {
             (_, Some(length)) => (rest.get(..length), length),
             ('\n', None) => (Some("\n"), 1),
             (other, None) if other.is_control() => (Some("\u{fffd}"), other.len_utf8()),
@@ -66,8 +66,8 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
-/// The length of a change of colour at the beginning of `text`.
-fn colour(text: &str) -> Option<usize> {
+/// Returns the length of a color sequence at the start of `text`.
+fn color_sequence(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("\u{1b}[")?;
     let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     inner.get(digits..)?.starts_with('m').then_some(digits + 3)

@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Exit code: 1 like Helm; a closed pipe like SIGPIPE in a shell.
+    /// Returns the exit code: 1 like Helm; for a closed pipe the code of SIGPIPE in a shell.
     fn code(self) -> u8 {
         match self {
             Self::Closed => 141,

@@ -88,7 +88,7 @@ impl ClusterFlags {
     }
 }
 
-/// The error of a client whose credentials cannot be read.
+/// Returns the error of a client whose credentials cannot be read.
 fn unusable(endpoint: &Endpoint, plugin: Option<&str>, error: &kube::Error) -> CliError {
     // The text of these errors contains that of their causes.
     let cause = one_line(&error.to_string());

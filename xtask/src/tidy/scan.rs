@@ -11,7 +11,7 @@ pub(super) struct Segment<'a> {
     pub(super) text: &'a str,
 }
 
-/// Where a text stands.
+/// Kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A line or block comment, doc comments included.

@@ -111,7 +111,7 @@ fn show(adoption: &Adoption, args: &Args) -> Result<(), CliError> {
     print_styled(&text)
 }
 
-/// The derived resources as a stream.
+/// Returns the derived resources as a YAML stream.
 fn documents(adoption: &Adoption) -> Result<String, CliError> {
     let mut out = String::new();
     let documents = adoption
@@ -216,7 +216,7 @@ async fn undo(session: &Session, namespace: &str) -> Result<(), CliError> {
     ))
 }
 
-/// A dry run fails if the operator would change the mesh, so that scripts can check it.
+/// Returns an error if the operator would change the mesh, so that scripts can check a dry run.
 fn outcome(adoption: &Adoption) -> Result<(), CliError> {
     let mut plans = adoption.plans.iter().chain(&adoption.rejected);
     would_change(plans.all(mainstay_adopt::ComponentPlan::is_equal))

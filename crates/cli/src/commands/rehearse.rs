@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     result
 }
 
-/// Date, version and command of the HTML page.
+/// Returns date, version and command for the HTML page.
 fn footer() -> html::Footer {
     let command: Vec<String> = std::env::args_os()
         .skip(1)

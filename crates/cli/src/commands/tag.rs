@@ -150,7 +150,7 @@ async fn generate(args: &SetArgs) -> Result<(), CliError> {
     print(text.as_bytes())
 }
 
-/// A tag must not have the name of a revision, and is moved only on request.
+/// Checks that the tag does not have the name of a revision, and that it may be moved if it exists.
 async fn check_name(args: &SetArgs, installer: &Installer, tags: &[LiveRevisionTag]) -> Result<(), CliError> {
     if args.overwrite {
         return Ok(());

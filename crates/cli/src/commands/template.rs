@@ -252,7 +252,7 @@ fn warn(warning: &Warning, dialect: Dialect) {
     let _ = writeln!(std::io::stderr(), "{}", warning.line(dialect));
 }
 
-/// Helm 4 logs some failures before it reports them.
+/// Logs a failure as Helm 4 does before it reports the failure.
 fn logged(step: &'static str, error: CliError, dialect: Dialect) -> CliError {
     let text = error.message();
     if let (Dialect::Helm4, Some(cause)) = (

@@ -138,7 +138,7 @@ impl Files {
             .hint("add it with `kubectl config set-cluster`, or select another context with --context"))
     }
 
-    /// An error that lists the contexts that exist.
+    /// Returns an error that lists the contexts that exist.
     fn wrong_context(&self, message: &str) -> CliError {
         let names: Vec<&str> = self.merged.contexts.iter().map(|it| it.name.as_str()).collect();
         if names.is_empty() {

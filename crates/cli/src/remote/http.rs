@@ -115,7 +115,7 @@ impl Client {
     }
 }
 
-/// TLS with the system's certificates, which include private authorities, and ring.
+/// Returns a TLS configuration with ring and the system's certificates, which include private authorities.
 fn tls() -> Result<TlsConfig, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     if let (true, Some(error)) = (found.certs.is_empty(), found.errors.first()) {

@@ -60,7 +60,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Number of objects whose ownership changes.
+/// Returns the number of objects whose ownership changes.
 fn changed(plan: &ComponentPlan) -> usize {
     plan.objects.iter().filter(|owned| owned.patch.is_some()).count()
 }

@@ -9,7 +9,7 @@ use crate::error::{CliError, Kind};
 const CREATE_ACCOUNT: &str = "use --create-account: it logs in with this kubeconfig once and stores the token of a \
                               ServiceAccount";
 
-/// Converts an error of the gate: which key of which file, and what to do.
+/// Converts an error of the kubeconfig check to one that names the key, the file and the remedy.
 pub(super) fn rejected(error: &KubeconfigError, path: &Path, context: Option<&str>) -> CliError {
     let message = format!("{}: {error}", path.display());
     CliError::new(Kind::Config, message).hint(remedy(error, path, context))

@@ -104,7 +104,7 @@ async fn compare_live(
     Ok(compare_objects_of(&live, &applied, options))
 }
 
-/// An object without what the server sets.
+/// Returns an object without the fields that the server sets.
 fn stored(object: &serde_json::Value) -> Option<Object> {
     let mut object = object.clone();
     object.as_object_mut()?.remove("status");

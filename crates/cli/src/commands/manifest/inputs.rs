@@ -267,7 +267,7 @@ pub(crate) struct ClusterDefaults {
     pub(crate) stored: Option<InputFile>,
 }
 
-/// A profile given by a flag is the lowest layer, so that files override it.
+/// Returns the profile of a flag as a file of the lowest layer, so that other files override it.
 fn profile_file(name: &str) -> InputFile {
     let name = mainstay_gostd::quote::quote(name);
     InputFile {

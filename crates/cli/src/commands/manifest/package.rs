@@ -101,7 +101,7 @@ impl Charts for DirectoryPackage {
         Ok(files)
     }
 
-    /// A release has `samples` next to `manifests`.
+    /// Reads an add-on from `samples`, which a release has next to `manifests`.
     fn addon(&self, name: &str) -> Result<Vec<u8>, PackageError> {
         let release = self.charts.parent().unwrap_or(&self.charts).join("..");
         read_file(

@@ -127,7 +127,7 @@ fn page(report: &Report, rows: &[Load], rate: u32) -> String {
     out
 }
 
-/// One row for each second in which the distribution changes.
+/// Returns one row for each second in which the distribution changes.
 fn changes(report: &Report, rows: &[Load]) -> Vec<Vec<String>> {
     let revisions: BTreeSet<&str> = rows
         .iter()
@@ -159,7 +159,7 @@ fn changes(report: &Report, rows: &[Load]) -> Vec<Vec<String>> {
     lines
 }
 
-/// Fewest available and most desired replicas during the rollout.
+/// Returns the fewest available and the most desired replicas during the rollout.
 fn capacity(frames: &[Frame]) -> String {
     let sum = |frame: &Frame, count: fn(&mainstay_rollout::model::Replicas) -> u32| -> u32 {
         frame.replicas.values().map(count).sum()

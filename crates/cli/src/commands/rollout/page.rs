@@ -190,7 +190,7 @@ fn analysis(status: &DeploymentStatus) -> String {
     format!("\n{}", table::lines("", &rows))
 }
 
-/// Types, reasons and messages are those of the conditions, unchanged.
+/// Formats the conditions with their types, reasons and messages, unchanged.
 fn conditions(status: &DeploymentStatus) -> String {
     if status.conditions.is_empty() {
         return "\nNo conditions yet: no operator has handled the deployment.\n".to_owned();

@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     outcome(&deployments)
 }
 
-/// Exit code by health.
+/// Returns the result of the command by the health of the deployments.
 pub(super) fn outcome(deployments: &[ApplicationDeployment]) -> Result<(), CliError> {
     if deployments.iter().any(is_failed) {
         return Err(CliError::new(Kind::Attention, ""));

@@ -137,7 +137,7 @@ fn json_line(deployment: &ApplicationDeployment) -> Result<String, CliError> {
         .map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))
 }
 
-/// The summary, then one line per cluster and revision, and one per group of equal weights.
+/// Returns the summary, one line per cluster and revision, and one line per group of equal weights.
 fn lines(deployment: &ApplicationDeployment) -> Vec<String> {
     let status = &deployment.status;
     let mut lines = vec![summary(deployment)];
@@ -171,7 +171,7 @@ fn lines(deployment: &ApplicationDeployment) -> Vec<String> {
     lines
 }
 
-/// Phase, step and reason in one line.
+/// Returns phase, step and reason in one line.
 fn summary(deployment: &ApplicationDeployment) -> String {
     let status = &deployment.status;
     let mut line = format!("{} {:?}", deployment.name(), status.phase);
@@ -191,7 +191,7 @@ fn summary(deployment: &ApplicationDeployment) -> String {
     line
 }
 
-/// One bar per revision and cluster.
+/// Returns one bar per revision and cluster.
 fn rows(deployment: &ApplicationDeployment) -> Vec<BarRow> {
     let status = &deployment.status;
     let mut rows = Vec::new();

@@ -29,7 +29,7 @@ impl KubeconfigFile {
         &self.path
     }
 
-    /// Replaces only a file that an earlier sandbox left behind.
+    /// Creates a kubeconfig at `path`. Only a file of an earlier sandbox is replaced.
     fn at(path: &Path) -> Result<Self, CliError> {
         if path.symlink_metadata().is_ok() {
             if !is_ours(path) {

@@ -41,7 +41,7 @@ fn is_local(url: &str) -> bool {
     })
 }
 
-/// The host of a URL, without its port.
+/// Returns the host of a URL, without its port.
 fn host(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -24,7 +24,7 @@ pub(super) fn check(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     check_network(args)
 }
 
-/// One line on stderr.
+/// Prints one line to stderr.
 fn note(line: &str) {
     // A closed stderr is ignored.
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -6,8 +6,8 @@ use super::Args;
 use crate::error::{CliError, Kind};
 use crate::host::SystemHost;
 
-/// The name and the chart the arguments mean. `--generate-name` changes nothing where there is a default
-/// name, as in Helm.
+/// Returns the release name and the chart of the arguments. `--generate-name` has no effect if there is a
+/// default name, as in Helm.
 pub(super) fn name_and_chart(args: &Args) -> Result<(String, &str), CliError> {
     let usage = |text: &str| Err(CliError::new(Kind::Usage, text));
     let template = args.release.name_template.as_deref().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn name_and_chart(args: &Args) -> Result<(String, &str), CliError> {
 const NO_CHART: &str =
     "\"mainstay template\" requires at least 1 argument\n\nUsage:  mainstay template [NAME] [CHART] [flags]";
 
-/// Helm's rule for names of releases.
+/// Checks the name of a release by Helm's rule.
 pub(super) fn check_release_name(name: &str, dialect: Dialect) -> Result<(), CliError> {
     let problem = match name {
         "" => "no name provided",

@@ -44,7 +44,7 @@ pub(super) fn write(
     Ok(report)
 }
 
-/// Helm appends hooks to a file of an earlier run.
+/// Returns the content of a file of an earlier run, to which Helm appends hooks.
 fn existing(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -9,7 +9,7 @@ use super::args::Values;
 use crate::error::CliError;
 use crate::input::{read_all, read_file};
 
-/// Everything the user set, merged as Helm merges it.
+/// Merges the files and settings of the command line as Helm does.
 pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
     let layers = Layers {
         files: args.files.iter().flat_map(|list| comma_list(list)).collect(),
@@ -22,7 +22,7 @@ pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
     Ok(layers.merge(&mut |name| read(name).map_err(CallbackError), dialect)?)
 }
 
-/// A file, or stdin; nothing from the network.
+/// Reads a file or stdin. URLs are not supported.
 fn read(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
         return read_all(io::stdin().lock()).map_err(|error| error.to_string());

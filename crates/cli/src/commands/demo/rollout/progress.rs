@@ -58,7 +58,7 @@ impl Progress {
         progress
     }
 
-    /// One line of at most 70 columns.
+    /// Returns one line of at most 70 columns.
     pub(super) fn line(&self) -> String {
         let replicas: Vec<String> = CLUSTERS
             .iter()

@@ -139,7 +139,7 @@ fn from_umbrella(path: &Path, version: &Version) -> Result<Vec<HelmSource>, CliE
     Ok(sources)
 }
 
-/// The chart that a file names: `istiod.yaml`, `istiod-values.yaml` or `istiod/values.yaml`.
+/// Returns the chart that a file name refers to: `istiod.yaml`, `istiod-values.yaml` or `istiod/values.yaml`.
 fn chart_of(file: &Path, top: &Path) -> Option<HelmChart> {
     let stem = file.file_stem()?.to_str()?;
     let name = match stem {
@@ -153,7 +153,7 @@ fn chart_of(file: &Path, top: &Path) -> Option<HelmChart> {
     HelmChart::from_name(name)
 }
 
-/// YAML and JSON files of a directory and of its directories, sorted.
+/// Returns the YAML and JSON files below a directory, sorted.
 fn yaml_files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     let failed =
         |error: std::io::Error| CliError::new(Kind::Io, format!("cannot read {}: {error}", path.display()));
@@ -176,7 +176,7 @@ fn yaml_files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(files)
 }
 
-/// The Secrets of a file, also those in a List.
+/// Returns the Secrets of a file, including those in Lists.
 fn secrets(text: &[u8], name: &str) -> Result<Vec<Value>, CliError> {
     mainstay_adopt::objects(&String::from_utf8_lossy(text))
         .map_err(|error| CliError::new(Kind::Config, format!("{name}: {}", crate::error::chain(&error))))

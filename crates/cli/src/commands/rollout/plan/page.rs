@@ -65,7 +65,7 @@ fn changes(report: &Report) -> String {
 /// Rows of one cluster: time, step and one cell per revision.
 type Rows = Vec<Vec<String>>;
 
-/// One table for all clusters with equal rows.
+/// Returns one table for each group of clusters with equal rows.
 fn tables(frames: &[Frame]) -> String {
     let clusters: BTreeSet<&str> = frames
         .iter()
